@@ -90,49 +90,60 @@ static void k2_show_tags(struct k2_data *k2, struct seq_file *m)
 		   READ_ONCE(k2->tags[K2_GROUP_BEST_EFFORT]), READ_ONCE(k2->tags[K2_GROUP_IDLE]));
 }
 
-static u64 k2_gap_us(u32 gap)
+static u64 k2_us(u64 ns)
 {
-	return div_u64(gap * K2_GAP_NS, NSEC_PER_USEC);
+	return div_u64(ns, NSEC_PER_USEC);
 }
 
-static void k2_show_gaps(struct seq_file *m, const struct k2_gaps *gaps)
+static void k2_show_edge(struct seq_file *m, const char *name, const struct k2_edge *edge)
 {
-	unsigned int i;
+	if (k2_edge_count(edge))
+		seq_printf(m, " %s %llu-%llux%u", name, k2_us(k2_edge_shortest(edge) * K2_TIME_NS),
+			   k2_us(k2_edge_longest(edge) * K2_TIME_NS), k2_edge_count(edge));
+}
 
-	for (i = 0; i < gaps->kinds; i++) {
-		const struct k2_range *gap = &gaps->kind[i].gap;
+/* Of a process, or of one of its threads; times in us, counted from @now_ns. */
+static void k2_show_stream(struct seq_file *m, const struct k2_streams *streams, unsigned int i,
+			   u64 now_ns)
+{
+	const struct k2_stream *stream = &streams->stream[i];
+	const struct k2_pattern *pattern = &stream->pattern;
+	struct k2_window next = k2_pattern_next(pattern, now_ns);
 
-		seq_printf(m, " %llu-%llux%u",
-			   k2_gap_us(min(gap->shortest[0][0], gap->shortest[1][0])),
-			   k2_gap_us(max(gap->longest[0], gap->longest[1])),
-			   gap->count[0] + gap->count[1]);
+	seq_puts(m, stream->process == i ? "process" : " thread");
+	if (stream->key == K2_STREAM_KEY_UNKNOWN)
+		seq_puts(m, " unknown");
+	else
+		seq_printf(m, " %llu", stream->key);
+	seq_printf(m, " level %u next %llu", stream->level, k2_us(next.earliest_ns - now_ns));
+	if (next.latest_ns)
+		seq_printf(m, "-%llu", k2_us(next.latest_ns - now_ns));
+	k2_show_edge(m, "gap", &pattern->gap);
+	k2_show_edge(m, "pause", &pattern->pause);
+	if (pattern->grid.period_ns) {
+		seq_printf(m, " period %llu", k2_us(pattern->grid.period_ns));
+		k2_show_edge(m, "early", &pattern->grid.early);
 	}
+	seq_puts(m, "\n");
 }
 
-/* What is believed of each real-time stream; times in us. */
+/* When each real-time process is expected, and why. */
 static void k2_show_streams(struct k2_data *k2, struct seq_file *m)
 {
 	const struct k2_streams *streams = &k2->guard->ahead.streams;
-	unsigned int i;
+	unsigned int i, thread;
 	u64 now_ns;
 
 	spin_lock_irq(&k2->lock);
 	now_ns = ktime_get_ns();
 	for (i = 0; i < streams->used; i++) {
-		const struct k2_stream *stream = &streams->stream[i];
-
-		if (!stream->key)
+		if (!streams->stream[i].key || streams->stream[i].process != i)
 			continue;
-		if (stream->key == K2_STREAM_KEY_UNKNOWN)
-			seq_puts(m, "thread unknown");
-		else
-			seq_printf(m, "thread %llu", stream->key);
-		seq_printf(m, " level %u next %llu gaps", stream->level,
-			   div_u64(k2_stream_next_ns(stream, now_ns) - now_ns, NSEC_PER_USEC));
-		k2_show_gaps(m, &stream->arrival);
-		seq_puts(m, " think");
-		k2_show_gaps(m, &stream->think);
-		seq_puts(m, "\n");
+		k2_show_stream(m, streams, i, now_ns);
+		for (thread = 0; thread < streams->used; thread++)
+			if (streams->stream[thread].key && thread != i &&
+			    streams->stream[thread].process == i)
+				k2_show_stream(m, streams, thread, now_ns);
 	}
 	spin_unlock_irq(&k2->lock);
 }

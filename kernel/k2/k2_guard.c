@@ -3,9 +3,8 @@
  * Ties look-ahead (k2_lookahead.h) to the block layer: which requests are arrivals of which
  * real-time stream, which commands tell how fast the device is, how much of a request goes next.
  *
- * A stream's key is the thread that inserts the request, if it is shown to k2 at all. That is the
- * thread that made it, except where a driver above submits from a worker of its own (dm-crypt,
- * io_uring with SQPOLL): there the worker is the stream.
+ * A request is taken for one of the thread that inserts it. That is the thread that made it, except
+ * where a driver above submits from a worker of the kernel, such as dm-crypt.
  *
  * All but k2_guard_init() and k2_guard_exit() are called with the lock held.
  */
@@ -19,49 +18,14 @@
 #include "k2.h"
 #include "k2_trace.h"
 
+/* kthreadd, the parent of all kernel threads. */
+#define K2_KERNEL_PID 2
 /* How often to look for streams that have ended. */
 #define K2_LOOK_EVERY_NS (100 * NSEC_PER_MSEC)
 
 static unsigned int k2_op(struct request *rq)
 {
 	return op_is_write(req_op(rq));
-}
-
-/*
- * Is the thread of @stream asleep in the kernel, though none of its requests is on its way? Then it
- * waits for what others have to do: for the journal's thread, or for a lock whose holder waits for
- * the device. Returns a number for this sleep, or 0. One that has gone sleeps for good.
- */
-static u64 k2_wait_for_others(const struct k2_stream *stream)
-{
-	struct task_struct *task;
-	unsigned int state;
-
-	if (stream->outstanding || stream->key == K2_STREAM_KEY_UNKNOWN)
-		return 0;
-	task = pid_task(find_pid_ns(stream->key, &init_pid_ns), PIDTYPE_PID);
-	if (!task)
-		return ~0ULL;
-	state = READ_ONCE(task->__state);
-	if ((state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)) != TASK_UNINTERRUPTIBLE)
-		return 0;
-	return (u64)READ_ONCE(task->nvcsw) + 1;
-}
-
-static void k2_look_who_waits(struct k2_lookahead *ahead, u64 now_ns)
-{
-	struct k2_streams *streams = &ahead->streams;
-	unsigned int i;
-
-	ahead->rt_waits = false;
-	rcu_read_lock();
-	for (i = 0; i < streams->used; i++) {
-		u64 wait = streams->stream[i].key ? k2_wait_for_others(&streams->stream[i]) : 0;
-
-		k2_streams_wait(streams, i, wait, now_ns);
-		ahead->rt_waits |= wait;
-	}
-	rcu_read_unlock();
 }
 
 struct k2_guard *k2_guard_init(struct request_queue *q)
@@ -71,7 +35,6 @@ struct k2_guard *k2_guard_init(struct request_queue *q)
 	if (!guard)
 		return NULL;
 	k2_lookahead_init(&guard->ahead);
-	guard->ahead.look_who_waits = k2_look_who_waits;
 	guard->ahead.declared.least_bytes = max(queue_logical_block_size(q), K2_PIECE_MIN);
 	return guard;
 }
@@ -90,6 +53,17 @@ void k2_guard_exit(struct k2_guard *guard)
 	kvfree(guard);
 }
 
+/* Workers of the kernel take turns, as the threads of a pool do: they count as one process. */
+static struct k2_thread k2_current_thread(unsigned int level, bool is_write)
+{
+	return (struct k2_thread){
+		.process = current->flags & PF_KTHREAD ? K2_KERNEL_PID : task_tgid_nr(current),
+		.thread = task_pid_nr(current),
+		.level = level,
+		.is_write = is_write,
+	};
+}
+
 /*
  * @rq is real-time and arrives: in a job of the task that owns its level, or in the stream of its
  * thread.
@@ -105,8 +79,9 @@ void k2_guard_arrival(struct k2_data *k2, struct request *rq)
 		k2_tasks_arrival(k2, rq, task, now_ns);
 		k2_tasks_wake(k2);
 	} else if (k2_is_looking_ahead(k2)) {
-		k2r->stream = k2_lookahead_rt_arrival(&guard->ahead, task_pid_nr(current),
-						      k2r->queue, now_ns);
+		struct k2_thread thread = k2_current_thread(k2r->queue, k2_op(rq));
+
+		k2r->stream = k2_lookahead_rt_arrival(&guard->ahead, &thread, now_ns);
 	}
 	if (k2_op(rq))
 		k2_pace_rt_write(&guard->ahead.pace, now_ns);
@@ -146,21 +121,28 @@ void k2_guard_bypassed(struct k2_data *k2, struct request *rq, u64 now_ns)
 	k2_pace_rt_write(&guard->ahead.pace, now_ns);
 }
 
-/* Forget streams whose thread has gone, or was silent for too long. */
-static void k2_forget_streams(struct k2_guard *guard, u64 now_ns)
+static bool k2_has_exited(u64 pid, enum pid_type type)
 {
-	struct k2_streams *streams = &guard->ahead.streams;
+	if (!pid || pid == K2_STREAM_KEY_UNKNOWN)
+		return false;
+	return !pid_task(find_pid_ns(pid, &init_pid_ns), type);
+}
+
+static void k2_forget_streams(struct k2_streams *streams)
+{
 	unsigned int i;
 
-	if (guard->ahead.rt_idle_ns)
-		k2_streams_expire(streams, guard->ahead.rt_idle_ns, now_ns);
 	rcu_read_lock();
-	for (i = 0; i < streams->used; i++) {
-		u64 pid = streams->stream[i].key;
+	/* Forgetting lowers `used`, never below what is still to be seen. */
+	for (i = streams->used; i-- > 0;) {
+		const struct k2_stream *stream = &streams->stream[i];
+		bool is_process = stream->process == i;
 
-		if (pid && pid != K2_STREAM_KEY_UNKNOWN &&
-		    !pid_task(find_pid_ns(pid, &init_pid_ns), PIDTYPE_PID))
+		if (i < streams->used &&
+		    k2_has_exited(stream->key, is_process ? PIDTYPE_TGID : PIDTYPE_PID))
 			k2_streams_forget(streams, i);
+		else if (is_process && k2_has_exited(stream->thread, PIDTYPE_PID))
+			k2_streams_lose_thread(streams, i);
 	}
 	rcu_read_unlock();
 }
@@ -171,7 +153,7 @@ static void k2_look_who_is_there(struct k2_data *k2, u64 now_ns)
 	if (now_ns - k2->guard->looked_ns < K2_LOOK_EVERY_NS)
 		return;
 	k2->guard->looked_ns = now_ns;
-	k2_forget_streams(k2->guard, now_ns);
+	k2_forget_streams(&k2->guard->ahead.streams);
 	k2_tasks_look(k2);
 }
 
@@ -236,11 +218,10 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 		.block_bytes = queue_logical_block_size(k2->q),
 		.may_split = k2_may_split(rq),
 		.is_timed = k2_is_learned(rq),
-		.is_guarded = k2_decision_is_guarded(ahead, &k2->policy, k2_rq(rq)->queue),
 	};
 	struct k2_decision decision;
 
-	if (k2_decision_needs_time(ahead, &offer)) {
+	if (k2_decision_needs_time(ahead, &k2->policy)) {
 		now_ns = now_ns ?: ktime_get_ns();
 		k2_look_who_is_there(k2, now_ns);
 	}

@@ -103,6 +103,19 @@ static bool k2_rt_idle_ms_set(struct k2_data *k2, u32 rt_idle_ms)
 	return k2_lookahead_set_rt_idle_ms(&k2->guard->ahead, rt_idle_ms);
 }
 
+static u32 k2_rt_strict_get(struct k2_data *k2)
+{
+	return k2->guard->ahead.is_strict;
+}
+
+static bool k2_rt_strict_set(struct k2_data *k2, u32 rt_strict)
+{
+	if (rt_strict > 1)
+		return false;
+	k2->guard->ahead.is_strict = rt_strict;
+	return true;
+}
+
 /* The block layer's attributes do not say which one is meant, so each has functions of its own. */
 #define K2_NUMBER(name)                                                                            \
 	static ssize_t k2_##name##_show(struct elevator_queue *e, char *page)                      \
@@ -120,6 +133,7 @@ K2_NUMBER(split_kib)
 K2_NUMBER(background_wait_ms_max)
 K2_NUMBER(rt_block_us)
 K2_NUMBER(rt_idle_ms)
+K2_NUMBER(rt_strict)
 
 /* What real-time waited for background; times in ns. */
 static ssize_t k2_rt_blocked_show(struct elevator_queue *e, char *page)
@@ -353,6 +367,7 @@ static ssize_t k2_rt_declared_show(struct elevator_queue *e, char *page)
 struct elv_fs_entry k2_sysfs_attrs[] = {
 	__ATTR(rt_block_us, 0644, k2_rt_block_us_show, k2_rt_block_us_store),
 	__ATTR(rt_idle_ms, 0644, k2_rt_idle_ms_show, k2_rt_idle_ms_store),
+	__ATTR(rt_strict, 0644, k2_rt_strict_show, k2_rt_strict_store),
 	__ATTR(rt_blocked, 0444, k2_rt_blocked_show, NULL),
 	__ATTR(device_model, 0644, k2_device_model_show, k2_device_model_store),
 	__ATTR(device_limits, 0644, k2_device_limits_show, k2_device_limits_store),

@@ -3,49 +3,46 @@
  * Anticipation: is the device left idle for a real-time request that is about to come?
  *
  * Problem: pieces that are cut to rt_block_us shortly before a request block it all the same, and
- * they are so short that the device spends its time on commands, not on data. Where the request's
- * time is well known, the background loses little if it stops before that.
+ * are so short that the device spends its time on commands, not on data. Where the time of the
+ * request is well known, the background loses little if it stops before that.
  *
- * It does if what the background loses, at the pace of such short pieces, is at most
- * 1/K2_LOSS_PARTS of what it gets between two requests; if it is over within K2_IDLE_NS_MAX; and
- * if all streams together cost it no more than 1/K2_LOSS_PARTS_TOTAL of the time. Decided once for
- * each request, when the first piece has to be cut for it. A request that does not come by the time
- * that those before it allow is waited for no longer.
- *
- * A part of k2_lookahead.h, which calls this.
+ * The device is left idle if that takes at most 1/K2_IDLE_PARTS of the gap between two requests,
+ * 1/K2_IDLE_PARTS_ALL of the time since it was decided for another one, and K2_IDLE_NS_MAX. Decided
+ * once for each request.
  */
 #ifndef K2_ANTICIPATION_H
 #define K2_ANTICIPATION_H
 
-#include "k2_device.h"
-#include "k2_streams.h"
+#include "k2_pattern.h"
 
-#define K2_LOSS_PARTS	    24
-#define K2_LOSS_PARTS_TOTAL 16
-#define K2_IDLE_NS_MAX	    4000000ULL
+#define K2_IDLE_PARTS	  6
+#define K2_IDLE_PARTS_ALL 1
+#define K2_IDLE_NS_MAX	  4000000ULL
 
 struct k2_anticipation {
-	u64 decided_since_ns; /* for the request whose gap began then */
+	u64 since_ns; /* decided for the request that follows this one, */
+	u64 decided_ns; /* at this time, */
+	u64 gap_ns; /* and so long after the last decision */
 	bool waits;
-	u32 bytes; /* of the largest request since then */
-	/* What may be lost now, and since when. */
-	u64 credit_ns;
-	u64 credit_since_ns;
-	u64 count; /* of requests that the device was, or was to be, left idle for */
+	u64 count; /* of requests that the device is left idle for */
 };
 
-/* Background has a request of @bytes to dispatch. */
-static inline void k2_anticipation_note(struct k2_anticipation *anticipation, u32 bytes)
+/* Is the device to be left idle for @next, where a piece takes @piece_ns otherwise? */
+static inline bool k2_anticipates(struct k2_anticipation *anticipation,
+				  const struct k2_window *next, u64 piece_ns, u64 now_ns)
 {
-	if (bytes > anticipation->bytes)
-		anticipation->bytes = bytes;
-}
+	u64 window_ns = next->latest_ns - next->earliest_ns;
 
-/*
- * May the background, whose next request is of operation @op, wait for @expected? @bound_ns: what a
- * piece may take otherwise.
- */
-bool k2_anticipates(struct k2_anticipation *anticipation, const struct k2_device *device, u32 op,
-		    u64 bound_ns, const struct k2_expected *expected, u64 now_ns);
+	if (anticipation->since_ns == next->since_ns)
+		return anticipation->waits;
+	anticipation->gap_ns = now_ns - anticipation->decided_ns;
+	anticipation->since_ns = next->since_ns;
+	anticipation->decided_ns = now_ns;
+	anticipation->waits = window_ns * K2_IDLE_PARTS <= next->latest_ns - next->since_ns &&
+			      window_ns * K2_IDLE_PARTS_ALL <= anticipation->gap_ns &&
+			      window_ns + piece_ns <= K2_IDLE_NS_MAX;
+	anticipation->count += anticipation->waits;
+	return anticipation->waits;
+}
 
 #endif /* K2_ANTICIPATION_H */

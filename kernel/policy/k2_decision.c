@@ -11,61 +11,24 @@ static bool has_queue(const struct k2_policy *policy)
 }
 
 /*
- * Is this background write rate-limited? Never metadata, nor while a real-time thread waits for
- * another thread's I/O, which may be this write. Holding it delays the background behind it by a
- * few writes at most.
+ * Is this background write rate-limited? Never metadata. Holding it delays the background behind it
+ * by a few writes at most.
  */
-static bool keeps_pace(const struct k2_lookahead *ahead, const struct k2_policy *policy,
-		       const struct k2_offer *offer)
+static bool keeps_pace(const struct k2_policy *policy, const struct k2_offer *offer)
 {
 	/* With one in flight no device was seen to gain from a pace. */
-	return offer->op == OP_WRITE && offer->queue > K2_QUEUE_METADATA && !ahead->rt_waits &&
-	       has_queue(policy);
+	return offer->op == OP_WRITE && offer->queue > K2_QUEUE_METADATA && has_queue(policy);
 }
 
 /*
- * Metadata that real-time may wait for is not cut: a thread that calls fsync waits for the journal,
- * whose thread is not of its class, and each piece would wait for its turn behind requests that
- * bypass k2.
+ * A thread in fsync waits for the journal, whose thread is not of its class. The block layer does
+ * not say so. While the last request of each real-time process was a write, each may be in fsync.
+ * Then the journal is not cut: each piece would wait for its turn behind requests that bypass k2.
  */
-static bool rt_waits_for(const struct k2_lookahead *ahead, const struct k2_offer *offer)
+static bool may_be_fsync(const struct k2_lookahead *ahead, const struct k2_offer *offer, u64 now_ns)
 {
 	return offer->queue == K2_QUEUE_METADATA && offer->bytes <= K2_MERGE_BYTES_MAX &&
-	       k2_streams_all_wait(&ahead->streams, K2_RT_LEVELS);
-}
-
-static void look_who_waits(struct k2_lookahead *ahead, u64 now_ns)
-{
-	if (ahead->look_who_waits)
-		ahead->look_who_waits(ahead, now_ns);
-}
-
-static u32 fit(struct k2_lookahead *ahead, const struct k2_offer *offer, struct k2_cut *cut,
-	       u64 now_ns)
-{
-	/* The thread that is expected may wait for this. */
-	cut->may_wait = cut->may_wait && !ahead->rt_waits;
-	cut->is_paced = cut->is_paced && !ahead->rt_waits;
-	k2_lookahead_make_room(ahead, cut, k2_guarded_level(offer->queue), now_ns);
-	return k2_lookahead_piece_bytes(ahead, cut, now_ns);
-}
-
-static u32 cut_bytes(struct k2_lookahead *ahead, const struct k2_offer *offer, struct k2_cut *cut,
-		     u64 now_ns)
-{
-	bool has_looked = ahead->rt_waits;
-	u32 bytes;
-
-	if (has_looked)
-		look_who_waits(ahead, now_ns);
-	bytes = fit(ahead, offer, cut, now_ns);
-	/* It is worth a look before each cut. */
-	if (bytes < cut->bytes && !has_looked) {
-		look_who_waits(ahead, now_ns);
-		if (ahead->rt_waits)
-			bytes = fit(ahead, offer, cut, now_ns);
-	}
-	return bytes < cut->bytes && rt_waits_for(ahead, offer) ? cut->bytes : bytes;
+	       k2_streams_may_sync(&ahead->streams, K2_RT_LEVELS, ahead->rt_idle_ns, now_ns);
 }
 
 /* Nothing is cut smaller, or elsewhere. */
@@ -74,8 +37,7 @@ static u32 block_bytes(const struct k2_offer *offer)
 	return offer->block_bytes > K2_PIECE_MIN ? offer->block_bytes : K2_PIECE_MIN;
 }
 
-static struct k2_cut cut_of(const struct k2_lookahead *ahead, const struct k2_policy *policy,
-			    const struct k2_offer *offer)
+static struct k2_cut cut_of(const struct k2_policy *policy, const struct k2_offer *offer)
 {
 	return (struct k2_cut){
 		.op = offer->op,
@@ -83,16 +45,17 @@ static struct k2_cut cut_of(const struct k2_lookahead *ahead, const struct k2_po
 		.block_bytes = block_bytes(offer),
 		.inflight = k2_policy_inflight(policy),
 		.rt_inflight = policy->inflight[K2_CLASS_RT],
+		.is_rt = offer->queue < K2_RT_LEVELS,
 		/* Nothing real-time would be dispatched meanwhile. */
 		.may_wait = offer->queue >= K2_RT_LEVELS && !(policy->queues_waiting & K2_RT_BITS),
-		.is_paced = keeps_pace(ahead, policy, offer),
+		.is_paced = keeps_pace(policy, offer),
 	};
 }
 
 static void decide_cut(struct k2_lookahead *ahead, const struct k2_policy *policy,
 		       const struct k2_offer *offer, struct k2_decision *decision, u64 now_ns)
 {
-	struct k2_cut cut = cut_of(ahead, policy, offer);
+	struct k2_cut cut = cut_of(policy, offer);
 	u64 paced_until_ns = cut.is_paced ? k2_pace_until_ns(&ahead->pace, now_ns) : 0;
 
 	if (paced_until_ns) {
@@ -100,14 +63,17 @@ static void decide_cut(struct k2_lookahead *ahead, const struct k2_policy *polic
 		decision->hold_until_ns = paced_until_ns;
 		return;
 	}
-	decision->bytes = cut_bytes(ahead, offer, &cut, now_ns);
+	k2_lookahead_make_room(ahead, &cut, k2_guarded_level(offer->queue), now_ns);
+	decision->bytes = k2_lookahead_piece_bytes(ahead, &cut, now_ns);
+	if (decision->bytes < cut.bytes && may_be_fsync(ahead, offer, now_ns)) {
+		decision->bytes = cut.bytes;
+		decision->is_unguarded = true;
+	}
 	decision->is_cut = true;
 	decision->room_ns = cut.room_ns;
 	decision->piece_ns = k2_device_time_ns(&ahead->device, cut.op, decision->bytes);
 	if (!decision->bytes)
 		decision->hold_until_ns = cut.inflight ? 0 : cut.wait_until_ns;
-	else if (ahead->rt_waits && decision->piece_ns > ahead->rt_block_ns)
-		decision->is_unguarded = true;
 }
 
 /* Nobody is guarded against it: it goes as a whole. */
@@ -137,7 +103,8 @@ static void decide_undeclared(struct k2_lookahead *ahead, const struct k2_policy
 								offer->block_bytes);
 		return;
 	}
-	if (!offer->is_guarded) {
+	if (!ahead->streams.used ||
+	    !k2_lookahead_guards(ahead, k2_guarded_level(offer->queue), now_ns)) {
 		decide_whole(ahead, policy, offer, decision);
 	} else {
 		decision->is_watched = true;

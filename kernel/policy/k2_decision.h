@@ -23,7 +23,6 @@ struct k2_offer {
 	u32 block_bytes; /* of the device */
 	bool may_split;
 	bool is_timed; /* a read or write: how long it takes is known */
-	bool is_guarded; /* k2_decision_is_guarded() */
 };
 
 struct k2_decision {
@@ -52,19 +51,11 @@ static inline u32 k2_guarded_level(u32 queue)
 	return queue < K2_RT_LEVELS ? queue : K2_RT_LEVELS;
 }
 
-/* Is there a stream that a request of @queue must not block? */
-static inline bool k2_decision_is_guarded(const struct k2_lookahead *ahead,
-					  const struct k2_policy *policy, u32 queue)
-{
-	return k2_looks_ahead(ahead, policy) && ahead->streams.used &&
-	       k2_lookahead_guards(ahead, k2_guarded_level(queue));
-}
-
 /* Does k2_decide() need the time? */
 static inline bool k2_decision_needs_time(const struct k2_lookahead *ahead,
-					  const struct k2_offer *offer)
+					  const struct k2_policy *policy)
 {
-	return offer->is_guarded || ahead->declared.used;
+	return (k2_looks_ahead(ahead, policy) && ahead->streams.used) || ahead->declared.used;
 }
 
 /*

@@ -8,7 +8,8 @@
 #define NS_MIN	       1000U
 #define NS_MAX	       2000000000U
 /* So many stalls in a row are no stalls. */
-#define STALLS_MAX 8
+#define STALLS_MAX	8
+#define RECENT_COMMANDS 24
 
 static u32 units_of(u32 bytes)
 {
@@ -183,6 +184,13 @@ static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, bool was_jo
 		return true;
 	}
 	op->stalls_in_a_row = 0;
+	if (++op->recent_commands == RECENT_COMMANDS) {
+		op->recent_commands = 0;
+		op->recent_ns[1] = op->recent_ns[0];
+		op->recent_ns[0] = 0;
+	}
+	if (over_ns > op->recent_ns[0])
+		op->recent_ns[0] = over_ns;
 	if (over_ns > op->reserve_ns[0])
 		op->reserve_ns[0] = over_ns;
 	return true;
@@ -235,14 +243,15 @@ bool k2_device_lacks(const struct k2_device *device, u32 op_number, u32 bytes)
 	return !best_of(&device->op[op_number], octave_of(units_of(bytes)))->units;
 }
 
-u32 k2_device_fit(const struct k2_device *device, u32 op_number, u32 bytes, u64 room_ns)
+u32 k2_device_fit(const struct k2_device *device, u32 op_number, u32 bytes, u64 room_ns,
+		  u64 reserve_ns)
 {
 	const struct k2_op_device *op = &device->op[op_number];
 	u32 units = units_of(bytes), low = 0, bit;
 
 	if (!op->is_known)
 		return bytes < K2_PIECE_MIN ? bytes : K2_PIECE_MIN;
-	room_ns = room_ns > reserve_ns(op) ? room_ns - reserve_ns(op) : 0;
+	room_ns = room_ns > reserve_ns ? room_ns - reserve_ns : 0;
 	if (line_ns(op, units) <= room_ns)
 		return bytes;
 	/* The largest number of units below that fits, bit by bit; one in any case. */
@@ -255,4 +264,11 @@ u32 k2_device_fit(const struct k2_device *device, u32 op_number, u32 bytes, u64 
 u64 k2_device_reserve_ns(const struct k2_device *device, u32 op_number)
 {
 	return reserve_ns(&device->op[op_number]);
+}
+
+u64 k2_device_recent_ns(const struct k2_device *device, u32 op_number)
+{
+	const struct k2_op_device *op = &device->op[op_number];
+
+	return op->recent_ns[0] > op->recent_ns[1] ? op->recent_ns[0] : op->recent_ns[1];
 }

@@ -37,6 +37,8 @@ struct k2_op_device {
 	struct k2_sample best[2][K2_SIZES]; /* this epoch, the last; by octave of size */
 	u32 line_ns[K2_SIZES]; /* of K2_PIECE_MIN << i */
 	u32 reserve_ns[2];
+	u32 recent_ns[2]; /* the same of these few commands, and the few before */
+	u32 recent_commands;
 	u64 epoch_ns;
 	u32 epoch_commands; /* up to what an epoch needs */
 	u32 epoch_samples; /* of those that nothing joined */
@@ -73,7 +75,10 @@ bool k2_device_lacks(const struct k2_device *device, u32 op, u32 bytes);
 /* By how much a command may miss the line. */
 u64 k2_device_reserve_ns(const struct k2_device *device, u32 op);
 
+/* By how much the last few have missed it: does the device have a slow episode now? */
+u64 k2_device_recent_ns(const struct k2_device *device, u32 op);
+
 /* The largest part of @bytes, in whole K2_PIECE_MIN and at least one, believed to fit. */
-u32 k2_device_fit(const struct k2_device *device, u32 op, u32 bytes, u64 room_ns);
+u32 k2_device_fit(const struct k2_device *device, u32 op, u32 bytes, u64 room_ns, u64 reserve_ns);
 
 #endif /* K2_DEVICE_H */

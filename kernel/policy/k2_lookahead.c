@@ -9,10 +9,19 @@
  */
 #define SOFTWARE_SHIFT 4
 /* The same of the time until the next request: the error of a long command is larger. */
-#define AHEAD_SHIFT 5
+#define AHEAD_SHIFT 6
 /* A piece may end so much of rt_block_us late if the device waits for real-time. */
 #define LATE_SHIFT 2
-#define OP_WRITE   1
+/* Requests that come so often, or more often, are frequent. */
+#define FREQUENT_US 4000U
+/* A piece that takes so many times as long as a command is not short. */
+#define SHORT_TIMES 4
+#define OP_WRITE    1
+
+static u64 max_u64(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
 
 static u64 min_u64(u64 a, u64 b)
 {
@@ -44,14 +53,15 @@ bool k2_lookahead_set_rt_idle_ms(struct k2_lookahead *ahead, u32 rt_idle_ms)
 	return true;
 }
 
-bool k2_lookahead_guards(const struct k2_lookahead *ahead, u32 level)
+bool k2_lookahead_guards(const struct k2_lookahead *ahead, u32 level, u64 now_ns)
 {
-	return ahead->rt_block_ns && k2_streams_alive(&ahead->streams, level);
+	return ahead->rt_block_ns &&
+	       k2_streams_alive(&ahead->streams, level, ahead->rt_idle_ns, now_ns);
 }
 
-u32 k2_lookahead_rt_arrival(struct k2_lookahead *ahead, u64 key, u32 level, u64 now_ns)
+u32 k2_lookahead_rt_arrival(struct k2_lookahead *ahead, const struct k2_thread *thread, u64 now_ns)
 {
-	return k2_streams_arrival(&ahead->streams, key, level, now_ns, ahead->rt_block_ns);
+	return k2_streams_arrival(&ahead->streams, thread, now_ns, ahead->rt_block_ns);
 }
 
 void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns)
@@ -93,9 +103,54 @@ static u32 whole_blocks(const struct k2_cut *cut, u32 piece_bytes)
 	return piece_bytes - piece_bytes % cut->block_bytes;
 }
 
+/* What the device may work longer than until a real-time request comes. */
+static u64 bound_ns(const struct k2_lookahead *ahead)
+{
+	return ahead->rt_block_ns - (ahead->rt_block_ns >> SOFTWARE_SHIFT);
+}
+
+/* What a command needs before it moves data, without the reserve. */
+static u64 command_ns(const struct k2_lookahead *ahead, u32 op)
+{
+	return k2_device_time_ns(&ahead->device, op, K2_PIECE_MIN) -
+	       k2_device_reserve_ns(&ahead->device, op);
+}
+
+/*
+ * For how long a piece may take as the device is now. One of a lower real-time level may take
+ * longer, so that the device spends at most half of the time on commands: cut for each
+ * request of a higher level, it would take a multiple of its time.
+ */
+static u64 now_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut)
+{
+	u64 recent_ns = k2_device_recent_ns(&ahead->device, cut->op);
+	u64 least_ns = cut->is_rt ? 2 * (command_ns(ahead, cut->op) + recent_ns) : 0;
+
+	return max_u64(bound_ns(ahead) - (bound_ns(ahead) >> SOFTWARE_SHIFT), least_ns);
+}
+
+/*
+ * How much fits into @room_ns even if a slow episode begins, or if that is more, into rt_block_us
+ * as the device is now. The second counts only where a request may come at any time, so an episode
+ * must begin and a request come during one short piece for the bound to be exceeded.
+ */
 static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
 {
-	return whole_blocks(cut, k2_device_fit(&ahead->device, cut->op, cut->bytes, room_ns));
+	const struct k2_device *device = &ahead->device;
+	u32 piece_bytes = k2_device_fit(device, cut->op, cut->bytes, room_ns,
+					k2_device_reserve_ns(device, cut->op));
+
+	/* More must not join what is in flight. */
+	if (!ahead->is_strict && !cut->inflight) {
+		u64 short_ns = cut->wait_until_ns ? min_u64(room_ns, now_ns(ahead, cut))
+						  : now_ns(ahead, cut);
+		u32 now_bytes = k2_device_fit(device, cut->op, cut->bytes, short_ns,
+					      k2_device_recent_ns(device, cut->op));
+
+		if (now_bytes > piece_bytes)
+			piece_bytes = now_bytes;
+	}
+	return whole_blocks(cut, piece_bytes);
 }
 
 /*
@@ -134,35 +189,41 @@ static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u6
 	return piece_bytes;
 }
 
-/* What the device may work longer than until a real-time request comes. */
-static u64 bound_ns(const struct k2_lookahead *ahead)
+/*
+ * How late a piece may end if the device waits for a request: few requests come at the earliest
+ * time, and few commands need the reserve. More where requests are frequent, as idling costs more.
+ */
+static u64 late_ns(const struct k2_lookahead *ahead, u32 op)
 {
-	return ahead->rt_block_ns - (ahead->rt_block_ns >> SOFTWARE_SHIFT);
+	u64 reserve_ns = k2_device_reserve_ns(&ahead->device, op);
+	u32 gap_us = (u32)min_u64(ahead->anticipation.gap_ns / NS_PER_US, ~0U);
+	u64 late_ns = bound_ns(ahead) >> LATE_SHIFT;
+
+	late_ns += gap_us > FREQUENT_US ? k2_div(reserve_ns * FREQUENT_US, gap_us) : reserve_ns;
+	return min_u64(late_ns, bound_ns(ahead));
+}
+
+/* Does the device spend much of a piece of rt_block_us on the command, not on data? */
+static bool are_pieces_short(const struct k2_lookahead *ahead, u32 op)
+{
+	return bound_ns(ahead) < SHORT_TIMES * command_ns(ahead, op);
 }
 
 void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 level, u64 now_ns)
 {
-	const struct k2_device *device = &ahead->device;
-	struct k2_expected expected;
-	u64 next_ns, ahead_ns, late_ns;
-	u32 stream;
+	struct k2_window next = k2_streams_next(&ahead->streams, level, ahead->rt_idle_ns, now_ns);
+	u64 ahead_ns = next.earliest_ns - now_ns;
 
-	stream = k2_streams_next(&ahead->streams, level, now_ns, &next_ns);
-	ahead_ns = next_ns - now_ns;
 	cut->room_ns = ahead_ns - (ahead_ns >> AHEAD_SHIFT) + bound_ns(ahead);
 	cut->wait_until_ns = 0;
-	k2_anticipation_note(&ahead->anticipation, cut->bytes);
-	if (!cut->may_wait || cut->inflight ||
-	    k2_device_time_ns(device, cut->op, cut->bytes) <= ahead_ns)
+	if (!cut->may_wait || cut->inflight || !next.latest_ns ||
+	    k2_device_time_ns(&ahead->device, cut->op, cut->bytes) <= ahead_ns ||
+	    !are_pieces_short(ahead, cut->op))
 		return;
-	expected = k2_stream_expected(&ahead->streams.stream[stream], now_ns);
-	if (!expected.latest_ns || !k2_anticipates(&ahead->anticipation, device, cut->op,
-						   bound_ns(ahead), &expected, now_ns))
+	if (!k2_anticipates(&ahead->anticipation, &next, bound_ns(ahead), now_ns))
 		return;
-	/* Few come at the earliest time, and few commands need the reserve. */
-	late_ns = k2_device_reserve_ns(device, cut->op) + (bound_ns(ahead) >> LATE_SHIFT);
-	cut->room_ns = ahead_ns + min_u64(late_ns, bound_ns(ahead));
-	cut->wait_until_ns = expected.latest_ns;
+	cut->room_ns = ahead_ns + late_ns(ahead, cut->op);
+	cut->wait_until_ns = next.latest_ns;
 }
 
 /* Would this one only be one more before a real-time write? */
@@ -245,16 +306,23 @@ void k2_lookahead_unwatched(struct k2_lookahead *ahead)
 	ahead->is_alone = false;
 }
 
+/* What most commands like it need by themselves. */
+static u64 alone_ns(const struct k2_lookahead *ahead, const struct k2_flight *flight)
+{
+	u64 reserve_ns = k2_device_reserve_ns(&ahead->device, flight->op);
+
+	return flight->needs_ns > reserve_ns ? flight->needs_ns - reserve_ns : 0;
+}
+
 /* @flight took @took_ns, and others were with the device when it was dispatched. */
 static void learn_delay(struct k2_lookahead *ahead, const struct k2_flight *flight, u64 took_ns,
 			u64 now_ns)
 {
-	u64 reserve_ns = k2_device_reserve_ns(&ahead->device, flight->op);
-	u64 alone_ns = flight->needs_ns > reserve_ns ? flight->needs_ns - reserve_ns : 0;
+	u64 needs_ns = alone_ns(ahead, flight);
 
-	if (!alone_ns)
+	if (!needs_ns)
 		return;
-	took_ns = took_ns > alone_ns ? took_ns - alone_ns : 0;
+	took_ns = took_ns > needs_ns ? took_ns - needs_ns : 0;
 	k2_delay_learn(&ahead->delay, flight->others, took_ns + flight->worked_ns,
 		       flight->others_ns, now_ns);
 }

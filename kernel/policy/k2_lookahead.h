@@ -5,14 +5,14 @@
  *
  * A piece must have ended by the time the next real-time request may come (k2_streams.h), plus
  * rt_block_us. How long it takes is learned (k2_device.h), and what is with the device already
- * counts. Without a stream of real-time requests nothing is cut.
+ * counts. Without a real-time process nothing is cut.
  *
  * The bound. A real-time request waits at most rt_block_us for reads and writes of the background,
- * if its thread has made a real-time request before, if the device needs no longer than it did in
- * the last seconds and at most rt_block_us for K2_PIECE_MIN, and if the request does not come
- * earlier than those before it allow. A stall of the device (k2_device.h), such as a pause of a
- * flash card for programming, comes on top: no piece is short enough to avoid it. Stalls and early
- * arrivals are counted.
+ * if its process has made a real-time request before, if the device needs no longer than it did in
+ * the last seconds (unless is_strict: as for the last commands) and at most rt_block_us for
+ * K2_PIECE_MIN, and if the request does not come earlier than those before it allow. A stall of the
+ * device (k2_device.h), such as a pause of a flash card for programming, comes on top: no piece is
+ * short enough to avoid it. Stalls and early arrivals are counted.
  *
  * With several requests in flight, what each adds to the wait is less than the time it takes by
  * itself. By how much they delay another is learned, too (k2_delay.h).
@@ -56,7 +56,8 @@ struct k2_flight {
 
 struct k2_lookahead {
 	u64 rt_block_ns; /* 0: off */
-	u64 rt_idle_ns; /* a stream that was silent for so long has ended; 0: never */
+	bool is_strict; /* pieces keep rt_block_us even if a slow episode begins with them */
+	u64 rt_idle_ns; /* a process that was silent for so long is not guarded; 0: always */
 	struct k2_streams streams;
 	struct k2_device device;
 	struct k2_anticipation anticipation;
@@ -73,13 +74,7 @@ struct k2_lookahead {
 	struct k2_delay delay;
 	struct k2_pace pace;
 	struct k2_declared declared;
-	u32 unwatched; /* dispatches while there is no stream */
-	bool rt_waits; /* a real-time thread waited for others when last looked at */
-	/*
-	 * Sets `rt_waits`, and what k2_streams_wait() keeps, by looking at the threads. NULL: no
-	 * thread waits for others.
-	 */
-	void (*look_who_waits)(struct k2_lookahead *ahead, u64 now_ns);
+	u32 unwatched; /* dispatches while nothing is guarded */
 };
 
 void k2_lookahead_init(struct k2_lookahead *ahead);
@@ -88,11 +83,11 @@ bool k2_lookahead_set_rt_block_us(struct k2_lookahead *ahead, u32 rt_block_us);
 
 bool k2_lookahead_set_rt_idle_ms(struct k2_lookahead *ahead, u32 rt_idle_ms);
 
-/* Is there a real-time stream of a level before @level to be guarded? */
-bool k2_lookahead_guards(const struct k2_lookahead *ahead, u32 level);
+/* Is there a real-time process of a level before @level to be guarded? */
+bool k2_lookahead_guards(const struct k2_lookahead *ahead, u32 level, u64 now_ns);
 
 /* A real-time request arrives; returns its stream for k2_lookahead_rt_end(). */
-u32 k2_lookahead_rt_arrival(struct k2_lookahead *ahead, u64 key, u32 level, u64 now_ns);
+u32 k2_lookahead_rt_arrival(struct k2_lookahead *ahead, const struct k2_thread *thread, u64 now_ns);
 void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns);
 
 /*
@@ -109,6 +104,7 @@ struct k2_cut {
 	u32 block_bytes; /* cut at multiples of it */
 	u32 inflight; /* other commands with the device, watched or not */
 	u32 rt_inflight; /* of these, real-time */
+	bool is_rt; /* of a lower level */
 	bool may_wait; /* the device may be left idle for real-time that is about to come */
 	bool is_paced; /* if a write, it keeps the pace of background writes */
 	/* Of k2_lookahead_make_room(). */

@@ -30,9 +30,11 @@ static void fix_pace(void)
 
 void guard_rt_arrival(bool write, unsigned long long now_ns)
 {
+	struct k2_thread thread = {1, 1, RT_LEVEL, write};
+
 	if (write)
 		k2_pace_rt_write(&ahead.pace, now_ns);
-	stream = k2_lookahead_rt_arrival(&ahead, 1, RT_LEVEL, now_ns);
+	stream = k2_lookahead_rt_arrival(&ahead, &thread, now_ns);
 }
 
 void guard_rt_end(unsigned long long now_ns)
@@ -51,7 +53,6 @@ bool guard_allows(const struct guard_request *request, unsigned int inflight,
 		.bytes = request->bytes,
 		.block_bytes = K2_PIECE_MIN,
 		.may_split = true,
-		.is_guarded = k2_decision_is_guarded(&ahead, &policy, queue),
 	};
 
 	policy.inflight[K2_CLASS_BACKGROUND] = inflight - policy.inflight[K2_CLASS_RT];

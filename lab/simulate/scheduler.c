@@ -27,6 +27,7 @@ bool scheduler_begin(const struct scheduler_settings *settings)
 	k2 = (typeof(k2)){.settings = *settings};
 	k2_policy_init(&k2.policy, 1);
 	k2_lookahead_init(&k2.ahead);
+	k2.policy.rt_blocked_ns_bound = settings->rt_block_us * 1000ULL;
 	return k2_policy_set_inflight_max(&k2.policy, settings->inflight_max) &&
 	       k2_policy_set_split_kib(&k2.policy, settings->split_kib, BLOCK_BYTES) &&
 	       k2_policy_set_background_wait_ms_max(&k2.policy, settings->background_wait_ms_max) &&
@@ -48,6 +49,11 @@ void scheduler_limit(enum card_op op, u64 base_ns, u64 per_kib_ns)
 const struct k2_declared_task *scheduler_declared(u32 number)
 {
 	return &k2.ahead.declared.task[number];
+}
+
+const struct k2_policy *scheduler_policy(void)
+{
+	return &k2.policy;
 }
 
 static void note_waits(u64 now_ns)
@@ -116,8 +122,14 @@ void scheduler_insert(struct request *request, u64 now_ns)
 	if (request->declared != K2_DECLARED_NONE) {
 		k2_declared_arrival(&k2.ahead.declared, request->declared, now_ns);
 	} else if (is_rt(request) && k2_looks_ahead(&k2.ahead, &k2.policy)) {
-		request->stream = k2_lookahead_rt_arrival(&k2.ahead, request->process,
-							  request->queue, now_ns);
+		struct k2_thread thread = {
+			.process = request->group ? request->group : request->process,
+			.thread = request->process,
+			.level = request->queue,
+			.is_write = is_write(request),
+		};
+
+		request->stream = k2_lookahead_rt_arrival(&k2.ahead, &thread, now_ns);
 		if (is_write(request))
 			k2_pace_rt_write(&k2.ahead.pace, now_ns);
 	}
@@ -134,7 +146,6 @@ static struct k2_decision decide(const struct request *request, u64 now_ns)
 		.block_bytes = BLOCK_BYTES,
 		.may_split = request->may_split,
 		.is_timed = is_learned(request),
-		.is_guarded = k2_decision_is_guarded(&k2.ahead, &k2.policy, request->queue),
 	};
 
 	return k2_decide(&k2.ahead, &k2.policy, &offer, now_ns);

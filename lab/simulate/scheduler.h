@@ -16,10 +16,12 @@ struct request {
 	struct card_command command; /* what is left of it */
 	u32 queue;
 	u32 process; /* whose it is: a real-time thread, or of the background; not 0 */
+	u32 group; /* the process of a real-time thread */
 	bool may_split;
 	bool bypasses; /* k2 is not shown it, as a flush */
 	u32 declared; /* the task that it is of, K2_DECLARED_NONE: of none */
-	u32 owner; /* the caller's */
+	u32 owner; /* the caller's, */
+	u64 from_ns; /* and when it came */
 
 	/* The scheduler's. */
 	struct request *next;
@@ -39,6 +41,9 @@ bool scheduler_begin(const struct scheduler_settings *settings);
 u32 scheduler_declare(const struct k2_declaration *stated);
 void scheduler_limit(enum card_op op, u64 base_ns, u64 per_kib_ns);
 const struct k2_declared_task *scheduler_declared(u32 number);
+
+/* For its counters. */
+const struct k2_policy *scheduler_policy(void);
 
 /* The request comes; it is the scheduler's until it is returned by scheduler_ended(). */
 void scheduler_insert(struct request *request, u64 now_ns);

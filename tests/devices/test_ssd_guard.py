@@ -67,7 +67,7 @@ def test_paced_writes_have_a_shorter_tail_than_with_one_in_flight(
 ) -> None:
     one = simulated(state, *WRITES, order, "bound=1")
     paced = simulated(state, *WRITES, order, "bound=32", "rt_block_us=440")
-    assert paced["p999_us"] < one["p999_us"] / 3
+    assert paced["p999_us"] < 0.4 * one["p999_us"]
     assert paced["mb_s"] > kept * one["mb_s"]
 
 

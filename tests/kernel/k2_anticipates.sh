@@ -7,7 +7,7 @@ set -e
 
 # p99_ns BG_THREADS: of reads of 64 KiB, 9 ms after the last one each, beside reads of 512 KiB
 p99_ns() {
-	"$STEADY_TESTS_BIN/rt_reader" /dev/mmcblk0 64 400 =9000 512 "$1" read | awk '{ print $6 }'
+	"$STEADY_TESTS_BIN/rt_reader" /dev/mmcblk0 64 1000 =9000 512 "$1" read | awk '{ print $6 }'
 }
 
 bound_us=440
@@ -17,7 +17,7 @@ alone_ns=$(p99_ns 0)
 beside_ns=$(p99_ns 1)
 echo "alone $alone_ns, beside background $beside_ns"
 expect_at_most "real-time beside background" "$beside_ns" $((alone_ns + bound_us * 1000 / 2))
-expect_at_least "requests waited for" "$(k2_count mmcblk0 rt anticipated)" 300
+expect_at_least "requests waited for" "$(k2_count mmcblk0 rt anticipated)" 800
 
 # The reader stops, and the device is left idle for its next request. Nobody else makes any then.
 "$STEADY_TESTS_BIN/rt_reader" /dev/mmcblk0 64 100 =9000 512 0 read >"$SCRATCH/reader" &

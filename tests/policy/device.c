@@ -39,7 +39,9 @@ static u64 time_us(u32 kib)
 
 static u32 fit_kib(u32 kib, u64 room_us)
 {
-	return k2_device_fit(&device, READ, kib * KIB, room_us * US) / KIB;
+	return k2_device_fit(&device, READ, kib * KIB, room_us * US,
+			     k2_device_reserve_ns(&device, READ)) /
+	       KIB;
 }
 
 static void what_is_given_by_hand_is_believed_until_it_is_learned_better(void)
@@ -214,7 +216,8 @@ static void absurd_times_do_no_harm(void)
 		bytes = 512U * (1 + ((state >> 40) & 0xffff));
 		took_ns = state >> (state >> 58);
 		k2_device_learn(&device, op, bytes, took_ns, i & 64, state >> (i & 31));
-		fits = k2_device_fit(&device, op, bytes, took_ns);
+		fits = k2_device_fit(&device, op, bytes, took_ns,
+				     k2_device_reserve_ns(&device, op));
 		EXPECT(fits && fits <= bytes + K2_PIECE_MIN, true);
 		EXPECT(k2_device_time_ns(&device, op, bytes) <= 1ULL << 36, true);
 		if (failed)

@@ -23,6 +23,7 @@
 #define SEEDS_DEFAULT	 100
 #define INFLIGHT_MAX	 40 /* more than are watched */
 #define KEYS		 90 /* more than there are streams */
+#define PROCESSES	 9
 #define BACKGROUND_LEVEL 8
 
 struct command {
@@ -97,11 +98,16 @@ static void pass_time(void)
 static void arrive(void)
 {
 	u32 level = (u32)random_below(BACKGROUND_LEVEL);
+	struct k2_thread thread;
 	u32 stream;
 
 	if (arrived == INFLIGHT_MAX)
 		return;
-	stream = k2_lookahead_rt_arrival(&ahead, 1 + random_below(KEYS), level, now_ns);
+	thread = (struct k2_thread){1 + random_below(PROCESSES), 1 + random_below(KEYS), level,
+				    random_below(2)};
+	stream = k2_lookahead_rt_arrival(&ahead, &thread, now_ns);
+	if (stream == K2_STREAM_NONE)
+		return;
 	must(stream < K2_STREAMS, "a stream has a number");
 	arrivals[arrived++].stream = stream;
 }
@@ -125,27 +131,28 @@ static void bypass(void)
 	if (random_below(2))
 		k2_lookahead_rt_bypassed(&ahead, (u32)random_below(BACKGROUND_LEVEL), since_ns,
 					 now_ns);
-	if (ahead.streams.used)
-		k2_streams_wait(&ahead.streams, (u32)random_below(ahead.streams.used),
-				random_below(3), now_ns);
+}
+
+/* Does a piece keep the bound if no slow episode begins? */
+static bool is_short_now(u32 op, u32 bytes)
+{
+	u64 line_ns = k2_device_time_ns(&ahead.device, op, bytes) -
+		      k2_device_reserve_ns(&ahead.device, op);
+
+	return !ahead.is_strict &&
+	       line_ns + k2_device_recent_ns(&ahead.device, op) <= ahead.rt_block_ns;
 }
 
 /* Returns what was let go, 0 for nothing. */
 static u32 ask(u32 op, u32 bytes)
 {
 	u32 block_bytes = K2_PIECE_MIN << random_below(3), level = BACKGROUND_LEVEL, piece;
-	struct k2_cut cut = {op,
-			     bytes,
-			     block_bytes,
-			     inflight,
-			     (u32)random_below(inflight + 1),
-			     random_below(2),
-			     random_below(2),
-			     0,
-			     0};
+	struct k2_cut cut = {
+		op,    bytes,		block_bytes,	 inflight, (u32)random_below(inflight + 1),
+		false, random_below(2), random_below(2), 0,	   0};
 	u64 least_ns = ahead.rt_block_ns - (ahead.rt_block_ns >> 4);
 
-	if (!k2_lookahead_guards(&ahead, level))
+	if (!k2_lookahead_guards(&ahead, level, now_ns))
 		return bytes;
 	k2_lookahead_make_room(&ahead, &cut, level, now_ns);
 	must(cut.may_wait || !cut.wait_until_ns, "what may not wait does not");
@@ -161,7 +168,8 @@ static u32 ask(u32 op, u32 bytes)
 	     "what is held back waits for something in flight, or until a time");
 	must(inflight || !piece || (piece <= block_bytes && !cut.wait_until_ns) ||
 		     !ahead.device.op[op].is_known ||
-		     k2_device_time_ns(&ahead.device, op, piece) <= cut.room_ns,
+		     k2_device_time_ns(&ahead.device, op, piece) <= cut.room_ns ||
+		     is_short_now(op, piece),
 	     "no piece takes longer than there is room for");
 	return piece;
 }
@@ -201,28 +209,38 @@ static void end_command(bool given_back)
 	*command = commands[--inflight];
 }
 
-/* Kinds rise, and there are not too many. */
-static void check_gaps(const struct k2_gaps *gaps)
+static void check_edge(const struct k2_edge *edge)
 {
-	u32 last = 0, count = 0, i;
+	must(edge->earliest <= k2_edge_shortest(edge), "no limit is inside what was seen");
+	must(k2_edge_count(edge) < K2_EDGE_KEPT || edge->latest >= edge->earliest,
+	     "limits are in order");
+}
 
-	must(gaps->kinds <= K2_KINDS, "there are not too many kinds of gaps");
-	for (i = 0; i < gaps->kinds; i++) {
-		const struct k2_range *gap = &gaps->kind[i].gap;
-		u32 now = gap->shortest[0][0], before = gap->shortest[1][0];
-		u32 shortest = now < before ? now : before;
+/* Each thread has a process, and requests outstanding are counted in both. */
+static void check_streams(void)
+{
+	const struct k2_streams *streams = &ahead.streams;
 
-		must(shortest >= last && shortest <= K2_GAP_MAX, "kinds of gaps rise");
-		must(gap->earliest <= shortest, "the next gap may be as short as the shortest");
-		last = shortest;
-		count += gap->count[0] + gap->count[1];
+	for (u32 i = 0; i < streams->used; i++) {
+		const struct k2_stream *stream = &streams->stream[i];
+		const struct k2_stream *process = &streams->stream[stream->process];
+
+		if (!stream->key)
+			continue;
+		must(stream->process < streams->used && process->key &&
+			     process->process == stream->process && process->level == stream->level,
+		     "a thread has a process");
+		must(stream->pattern.outstanding <= process->pattern.outstanding,
+		     "a request of a thread is one of its process");
+		check_edge(&stream->pattern.gap);
+		check_edge(&stream->pattern.pause);
 	}
-	must(gaps->count == count, "gaps are counted");
 }
 
 static void check_books(void)
 {
-	u64 backlog_ns = 0, next_ns;
+	u64 backlog_ns = 0;
+	struct k2_window next;
 	u32 watched = 0, i;
 
 	for (i = 0; i < inflight; i++) {
@@ -238,12 +256,10 @@ static void check_books(void)
 		     (ahead.is_probing && ahead.watched >> ahead.probe & 1),
 	     "a probe is in flight");
 	must(ahead.streams.used <= K2_STREAMS, "there are not too many streams");
-	k2_streams_next(&ahead.streams, BACKGROUND_LEVEL, now_ns, &next_ns);
-	must(next_ns >= now_ns, "what is expected is not in the past");
-	for (i = 0; i < ahead.streams.used; i++) {
-		check_gaps(&ahead.streams.stream[i].arrival);
-		check_gaps(&ahead.streams.stream[i].think);
-	}
+	next = k2_streams_next(&ahead.streams, BACKGROUND_LEVEL, ahead.rt_idle_ns, now_ns);
+	must(next.earliest_ns >= now_ns, "what is expected is not in the past");
+	must(!next.latest_ns || next.latest_ns > now_ns, "and may be late, not too late");
+	check_streams();
 	for (u32 op = 0; op < K2_DEVICE_OPS; op++) {
 		u64 last_ns = 0;
 
@@ -254,6 +270,16 @@ static void check_books(void)
 			last_ns = ns;
 		}
 	}
+}
+
+/* Not one with requests outstanding: those who wait for one are alive. */
+static void forget(void)
+{
+	u32 i = (u32)random_below(K2_STREAMS);
+
+	if (i < ahead.streams.used && ahead.streams.stream[i].key &&
+	    !ahead.streams.stream[i].pattern.outstanding)
+		k2_streams_forget(&ahead.streams, i);
 }
 
 static void take_step(void)
@@ -272,9 +298,11 @@ static void take_step(void)
 		break;
 	case 5:
 		if (!random_below(20))
-			k2_streams_expire(&ahead.streams, random_below(20 * S), now_ns);
+			forget();
 		if (!random_below(20))
 			k2_lookahead_set_rt_block_us(&ahead, 1 + (u32)random_below(3000));
+		if (!random_below(20))
+			ahead.is_strict = random_below(2);
 		break;
 	case 6:
 		if (!random_below(4))

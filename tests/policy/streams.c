@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* When the next real-time request is expected: one rule per function. */
-#include <math.h>
-
+/* Which process's next request is expected first: one rule per function. */
 #include "expect.h"
 #include "k2_streams.h"
 
@@ -9,458 +7,254 @@
 #define MS	  1000000ULL
 #define S	  1000000000ULL
 #define TOLERANCE (400 * US)
+#define IDLE	  (10 * S)
 #define ALL	  8
 
 static struct k2_streams streams;
-static uint64_t random_state;
-
-static u64 random_below(u64 bound)
-{
-	random_state ^= random_state >> 12;
-	random_state ^= random_state << 25;
-	random_state ^= random_state >> 27;
-	return ((random_state * 0x2545f4914f6cdd1dULL) >> 20) % bound;
-}
-
-static u64 exponential_ns(u64 mean_ns)
-{
-	return (u64)(-log((double)(1 + random_below(1000000)) / 1e6) * (double)mean_ns);
-}
 
 static void begin(void)
 {
-	random_state = 88172645463325252ULL;
 	streams = (struct k2_streams){0};
 }
 
-/* A request that takes 1 ms; returns when it ended. */
-static u64 request(u64 key, u64 now_ns)
+/* A request that takes 1 ms; returns its stream. */
+static u32 request(u64 process, u64 thread, u32 level, u64 now_ns)
 {
-	u32 number = k2_streams_arrival(&streams, key, 0, now_ns, TOLERANCE);
+	struct k2_thread of = {process, thread, level, false};
+	u32 number = k2_streams_arrival(&streams, &of, now_ns, TOLERANCE);
 
 	k2_streams_end(&streams, number, now_ns + MS);
-	return now_ns + MS;
+	return number;
 }
 
-/* @count requests with a period of 10 +-0.2 ms from @now_ns on; returns the middle of the next. */
-static u64 periodic(u64 now_ns, u32 count)
+/* @count requests of one thread each @period_ns; returns the place of the next. */
+static u64 periodic(u64 process, u64 thread, u64 now_ns, u64 period_ns, u32 count)
 {
-	for (u32 i = 0; i < count; i++, now_ns += 10 * MS)
-		request(1, now_ns - 200 * US + random_below(400 * US));
+	for (u32 i = 0; i < count; i++, now_ns += period_ns)
+		request(process, thread, 0, now_ns);
 	return now_ns;
 }
 
-static u64 next_before_ns(u32 level, u64 now_ns)
+static struct k2_window next(u32 level, u64 now_ns)
 {
-	u64 ns;
-
-	k2_streams_next(&streams, level, now_ns, &ns);
-	return ns;
+	return k2_streams_next(&streams, level, IDLE, now_ns);
 }
 
 static u64 next_ns(u64 now_ns)
 {
-	return next_before_ns(ALL, now_ns);
+	return next(ALL, now_ns).earliest_ns;
 }
 
-static void without_a_stream_nothing_is_expected(void)
+static bool is_alive(u64 now_ns)
+{
+	return k2_streams_alive(&streams, ALL, IDLE, now_ns);
+}
+
+static void without_a_process_nothing_is_expected(void)
 {
 	begin();
 	EXPECT(next_ns(S), K2_NEVER);
-	EXPECT(k2_streams_alive(&streams, ALL), false);
+	EXPECT(is_alive(S), false);
 }
 
-static void a_new_stream_may_come_at_once(void)
+static void a_process_is_guarded_from_its_first_request_on(void)
 {
 	begin();
-	for (u64 i = 0; i < 24; i++) {
-		u64 end_ns = request(1, i * 10 * MS);
-
-		EXPECT(next_ns(end_ns), end_ns);
-	}
-	EXPECT(k2_streams_alive(&streams, ALL), true);
+	request(1, 1, 0, S);
+	EXPECT(is_alive(S + MS), true);
+	EXPECT(next_ns(S + 5 * MS), S + 5 * MS);
 }
 
-static void a_periodic_stream_is_expected_a_period_later(void)
+static void the_first_of_several_processes_counts(void)
 {
-	u64 next;
+	u64 first, second;
 
 	begin();
-	next = periodic(S, 500);
-	/* The last came up to 0.2 ms early, and so may the next; less a margin. */
-	EXPECT_WITHIN(next_ns(next - 9 * MS), next - 700 * US, next - 200 * US);
-	EXPECT_WITHIN(next_ns(next - 2 * MS), next - 700 * US, next - 200 * US);
-	EXPECT(next_ns(next), next);
-}
-
-/* Gaps differ by 0.8 ms, arrivals by 0.4 from where they belong. */
-static void arrivals_on_a_grid_are_known_better_than_gaps(void)
-{
-	u64 next, spread_ns = 0, earliest_ns = 0;
-
-	begin();
-	next = periodic(S, 500);
-	for (u32 i = 0; i < 100; i++) {
-		struct k2_expected expected = k2_stream_expected(&streams.stream[0], next - 5 * MS);
-
-		EXPECT_WITHIN(expected.latest_ns, next + 150 * US, next + 700 * US);
-		spread_ns += expected.window_ns;
-		earliest_ns += next - next_ns(next - 5 * MS);
-		next = periodic(next, 1);
-	}
-	EXPECT_WITHIN(spread_ns / 100, 400 * US, 800 * US);
-	EXPECT_WITHIN(earliest_ns / 100, 200 * US, 450 * US);
-}
-
-static void a_pause_does_not_change_the_grid(void)
-{
-	u64 next;
-
-	begin();
-	next = periodic(S, 500);
-	next = periodic(next + S, 16);
-	EXPECT_WITHIN(next_ns(next - 5 * MS), next - 500 * US, next - 200 * US);
-}
-
-static void a_late_stream_may_come_at_once(void)
-{
-	u64 next;
-
-	begin();
-	next = periodic(S, 500);
-	EXPECT(next_ns(next + 3 * MS), next + 3 * MS);
-	EXPECT(next_ns(next + S), next + S);
-}
-
-static void a_time_to_think_begins_when_the_request_ends(void)
-{
-	u64 now = S;
-	u32 number = 0;
-
-	begin();
-	for (u32 i = 0; i < 300; i++) {
-		number = k2_streams_arrival(&streams, 1, 0, now, TOLERANCE);
-		/* Requests take from 1 to 8 ms. */
-		now += MS + random_below(7 * MS);
-		k2_streams_end(&streams, number, now);
-		now += 5 * MS + random_below(100 * US);
-	}
-	number = k2_streams_arrival(&streams, 1, 0, now, TOLERANCE);
-	/* Should it end now, then the next comes 5 ms later. */
-	EXPECT_WITHIN(next_ns(now + 3 * MS), now + 7500 * US, now + 8 * MS);
-	k2_streams_end(&streams, number, now + 4 * MS);
-	EXPECT_WITHIN(next_ns(now + 5 * MS), now + 8500 * US, now + 9 * MS);
-}
-
-/* Four requests 0.1 ms apart every 20 ms: after the fourth there is time. */
-static void bursts_have_a_gap_between_them(void)
-{
-	u64 now = S, next;
-
-	begin();
-	for (u32 i = 0; i < 100; i++, now += 20 * MS)
-		for (u64 j = 0; j < 4; j++) {
-			u64 at = now + j * 1100 * US + random_below(20 * US);
-
-			request(1, at);
-		}
-	next = next_ns(now - 20 * MS + 4 * 1100 * US + MS);
-	EXPECT_WITHIN(next, now - 2 * MS, now);
-}
-
-/* The gap between them varies by 4 ms, the time at which they begin by 0.2 ms. */
-static void bursts_that_take_longer_keep_their_period(void)
-{
-	u64 now = S, next;
-
-	begin();
-	for (u32 i = 0; i < 200; i++, now += 20 * MS) {
-		u64 at = now - 100 * US + random_below(200 * US);
-		u64 longer = random_below(MS);
-
-		for (u32 j = 0; j < 4; j++)
-			at = request(1, at) + longer;
-	}
-	next = next_ns(now - 10 * MS);
-	EXPECT_WITHIN(next, now - MS, now - 100 * US);
-}
-
-/* A gap of 4 ms was there once; after 1 ms, the next is again one of 16 ms. */
-static void an_accident_between_two_gaps_does_not_hide_the_longer_one(void)
-{
-	u64 now = S;
-
-	begin();
-	for (u32 i = 0; i < 100; i++, now += 20 * MS)
-		for (u64 j = 0; j < 4; j++)
-			request(1, now + j * 1100 * US + (i == 50 && j == 3 ? 3 * MS : 0));
-	EXPECT_WITHIN(next_ns(now - 10 * MS), now - 7 * MS, now);
-}
-
-/* 5 and 15 ms in turn: after 5 ms there is time for 15. */
-static void two_gaps_in_turn_are_told_apart(void)
-{
-	u64 now = S;
-
-	begin();
-	for (u32 i = 0; i < 100; i++, now += 20 * MS) {
-		request(1, now);
-		request(1, now + 5 * MS);
-	}
-	EXPECT_WITHIN(next_ns(now - 13 * MS), now - MS, now);
-	request(1, now);
-	EXPECT_WITHIN(next_ns(now + 2 * MS), now + 4500 * US, now + 5 * MS);
-}
-
-static void a_stream_without_a_pattern_may_come_at_once(void)
-{
-	u64 now = S, expected_us = 0;
-
-	begin();
-	for (u32 i = 0; i < 2000; i++)
-		now = request(1, now + random_below(10 * MS) * random_below(10) / 10);
-	for (u64 after = 0; after < 10 * MS; after += 100 * US)
-		expected_us += (next_ns(now + after) - now - after) / US;
-	EXPECT_WITHIN(expected_us, 0, 200);
-}
-
-/* However many streams one looks at, none without a pattern is taken for one that has one. */
-static void a_stream_without_a_pattern_comes_never_early(void)
-{
-	u64 early = 0;
-
-	for (u64 seed = 1; seed <= 300; seed++) {
-		u64 now = S;
-
-		streams = (struct k2_streams){0};
-		random_state = seed * 88172645463325252ULL;
-		for (u32 i = 0; i < 500; i++) {
-			u64 gap = exponential_ns(10 * MS);
-
-			now = request(1, now) - MS + (gap > MS ? gap : MS);
-		}
-		early += streams.early_count;
-	}
-	EXPECT(early, 0);
-}
-
-/* One that took longer does not put off the next. */
-static void a_periodic_stream_does_not_wait_for_its_requests(void)
-{
-	u64 next;
-
-	begin();
-	next = periodic(S, 500);
-	k2_streams_arrival(&streams, 1, 0, next, TOLERANCE);
-	k2_streams_end(&streams, 0, next + 5 * MS);
-	EXPECT_WITHIN(next_ns(next + 6 * MS), next + 9300 * US, next + 9900 * US);
-}
-
-static void the_first_of_several_streams_counts(void)
-{
-	u64 now;
-
-	begin();
-	for (u64 i = 0; i < 200; i++) {
-		request(1, S + i * 10 * MS);
-		request(2, S + 4 * MS + i * 10 * MS);
-	}
-	now = S + 2000 * MS;
-	EXPECT_WITHIN(next_ns(now - 5 * MS), now - 500 * US, now);
-	request(1, now);
-	EXPECT_WITHIN(next_ns(now + MS), now + 3500 * US, now + 4 * MS);
+	first = periodic(1, 1, S, 10 * MS, 100);
+	second = periodic(2, 2, first - 96 * MS, 10 * MS, 10);
+	EXPECT_WITHIN(next_ns(first - 5 * MS), first - MS, first);
+	request(1, 1, 0, first);
+	EXPECT_WITHIN(next_ns(first + 2 * MS), second - 2 * MS, second);
 }
 
 static void a_level_looks_at_better_ones_only(void)
 {
 	begin();
-	k2_streams_arrival(&streams, 1, 3, S, TOLERANCE);
-	EXPECT(next_before_ns(3, S), K2_NEVER);
-	EXPECT(k2_streams_alive(&streams, 3), false);
-	EXPECT(next_before_ns(4, S), S);
-	EXPECT(k2_streams_alive(&streams, 4), true);
+	request(1, 1, 3, S);
+	EXPECT(next(3, S + 2 * MS).earliest_ns, K2_NEVER);
+	EXPECT(next(4, S + 2 * MS).earliest_ns, S + 2 * MS);
+	EXPECT(k2_streams_alive(&streams, 3, IDLE, S + 2 * MS), false);
 }
 
-static void who_comes_early_is_distrusted_for_a_while(void)
+/* Each request is of the next of a hundred threads. */
+static void threads_that_take_turns_have_a_pattern_together(void)
 {
-	u64 next;
+	u64 now_ns = S;
 
 	begin();
-	next = periodic(S, 500);
+	for (u32 i = 0; i < 300; i++, now_ns += 10 * MS)
+		request(1, 1 + i % 100, 0, now_ns);
+	EXPECT_WITHIN(next_ns(now_ns - 8 * MS), now_ns - MS, now_ns);
 	EXPECT(streams.early_count, 0);
-	request(1, next - 5 * MS);
+}
+
+/* 10 and 33 ms together have no gap. */
+static void threads_with_a_pattern_each_are_known_one_by_one(void)
+{
+	u64 first_ns = S, second_ns = S + MS, now_ns;
+
+	begin();
+	for (now_ns = S; now_ns < 5 * S; now_ns += MS) {
+		if (now_ns == first_ns)
+			first_ns = periodic(1, 1, first_ns, 10 * MS, 1);
+		if (now_ns == second_ns)
+			second_ns = periodic(1, 2, second_ns, 33 * MS, 1);
+	}
+	now_ns = (first_ns < second_ns ? first_ns : second_ns) - 2 * MS;
+	EXPECT_WITHIN(next_ns(now_ns), now_ns + MS, now_ns + 2 * MS);
+}
+
+static void a_new_thread_of_a_known_process_comes_when_the_last_did(void)
+{
+	u64 now_ns = S;
+
+	begin();
+	for (u32 thread = 1; thread < 20; thread++, now_ns += 20 * MS)
+		now_ns = periodic(1, thread, now_ns, 10 * MS, 20);
+	now_ns -= 20 * MS;
+	EXPECT_WITHIN(next_ns(now_ns + 5 * MS), now_ns + 19 * MS, now_ns + 20 * MS);
+	EXPECT(is_alive(now_ns + 5 * MS), true);
+}
+
+static void one_whose_last_request_was_a_write_may_be_in_fsync(void)
+{
+	struct k2_thread writer = {1, 1, 0, true}, reader = {2, 2, 0, false};
+
+	begin();
+	k2_streams_arrival(&streams, &writer, S, TOLERANCE);
+	EXPECT(k2_streams_may_sync(&streams, ALL, IDLE, S), false);
+	k2_streams_end(&streams, 0, S + MS);
+	EXPECT(k2_streams_may_sync(&streams, ALL, IDLE, S + 2 * MS), true);
+	k2_streams_end(&streams, k2_streams_arrival(&streams, &reader, 2 * S, TOLERANCE), 3 * S);
+	EXPECT(k2_streams_may_sync(&streams, ALL, IDLE, 3 * S), false);
+}
+
+static void early_requests_are_counted(void)
+{
+	u64 now_ns;
+
+	begin();
+	now_ns = periodic(1, 1, S, 10 * MS, 100);
+	request(1, 1, 0, now_ns - 5 * MS);
 	EXPECT(streams.early_count, 1);
-	/* It is in phase again at once, and trusted after 16 arrivals. */
-	next = periodic(next, 15);
-	EXPECT(next_ns(next - 8 * MS), next - 8 * MS);
-	next = periodic(next, 2);
-	EXPECT_WITHIN(next_ns(next - 8 * MS), next - 6500 * US, next);
 }
 
-/* What happened once is forgotten: here, a request 5 ms after another one. */
-static void a_gap_that_does_not_come_again_is_forgotten(void)
+static void a_silent_process_is_guarded_for_a_while(void)
 {
-	u64 next;
-
 	begin();
-	next = periodic(S, 500);
-	request(1, next - 5 * MS);
-	next = periodic(next, 400);
-	EXPECT_WITHIN(next_ns(next - 9 * MS), next - 6500 * US, next - 4 * MS);
-	next = periodic(next, 4000);
-	EXPECT_WITHIN(next_ns(next - 9 * MS), next - 700 * US, next - 200 * US);
+	request(1, 1, 0, S);
+	EXPECT(is_alive(S + IDLE), true);
+	EXPECT(is_alive(S + MS + IDLE), false);
+	EXPECT(k2_streams_alive(&streams, ALL, 0, 1000 * S), true);
 }
 
-static void several_requests_outstanding_have_no_time_to_think(void)
+static void one_that_is_rare_is_guarded_for_longer(void)
 {
-	u64 now = S;
-
 	begin();
-	for (u32 i = 0; i < 100; i++, now += 10 * MS) {
-		k2_streams_arrival(&streams, 1, 0, now, TOLERANCE);
-		k2_streams_end(&streams, 0, now + 15 * MS);
-	}
-	EXPECT_WITHIN(next_ns(now - 5 * MS), now - 500 * US, now);
+	request(1, 1, 0, S);
+	request(1, 1, 0, 16 * S);
+	EXPECT(is_alive(45 * S), true);
+	EXPECT(is_alive(47 * S), false);
 }
 
-static void a_stream_ends_with_its_thread_or_after_a_time_out(void)
+static void one_whose_threads_have_exited_is_guarded_for_a_second(void)
+{
+	u64 now_ns;
+
+	begin();
+	now_ns = periodic(1, 1, S, 10 * MS, 100) - 9 * MS;
+	k2_streams_lose_thread(&streams, 0);
+	EXPECT(is_alive(now_ns + 900 * MS), true);
+	EXPECT(is_alive(now_ns + 1100 * MS), false);
+}
+
+static void a_process_takes_its_threads_along(void)
 {
 	begin();
-	periodic(S, 100);
-	k2_streams_expire(&streams, S, S + 1980 * MS);
-	EXPECT(k2_streams_alive(&streams, ALL), true);
-	k2_streams_expire(&streams, S, S + 2010 * MS);
-	EXPECT(k2_streams_alive(&streams, ALL), false);
-	periodic(10 * S, 1);
+	request(1, 1, 0, S);
+	request(1, 2, 0, S + MS);
+	request(2, 3, 0, S + 2 * MS);
 	k2_streams_forget(&streams, 0);
-	EXPECT(next_ns(10 * S), K2_NEVER);
+	EXPECT(streams.used, 3);
+	k2_streams_forget(&streams, 2);
+	EXPECT(streams.used, 0);
 }
 
-static void the_stream_that_was_silent_longest_makes_room(void)
+static void the_one_that_was_silent_longest_makes_room(void)
 {
 	begin();
-	for (u64 key = 1; key <= K2_STREAMS; key++)
-		request(key, S + key * MS);
-	EXPECT(k2_streams_arrival(&streams, 1000, 0, 2 * S, TOLERANCE), 0);
+	for (u64 i = 1; i <= K2_STREAMS; i++)
+		request(i, i, 0, i * S);
+	EXPECT(request(100, 100, 0, 100 * S), 0);
 	EXPECT(streams.used, K2_STREAMS);
-	EXPECT(streams.stream[0].key, 1000);
 }
 
-static void who_waits_for_others_is_expected_the_later_the_longer(void)
+static void one_with_requests_outstanding_keeps_its_place(void)
 {
 	begin();
-	request(1, S);
-	k2_streams_wait(&streams, 0, 7, 2 * S);
-	k2_streams_wait(&streams, 0, 7, 2 * S + 10 * MS);
-	EXPECT(next_ns(2 * S + MS), 2 * S + MS);
-	EXPECT(next_ns(2 * S + 10 * MS), 2 * S + 14500 * US);
-	/* Another wait begins again, and a request ends it. */
-	k2_streams_wait(&streams, 0, 8, 2 * S + 20 * MS);
-	EXPECT(next_ns(2 * S + 21 * MS), 2 * S + 21 * MS);
-	EXPECT(next_ns(2 * S + 30 * MS), 2 * S + 34500 * US);
-	request(1, 2 * S + 40 * MS);
-	EXPECT(next_ns(2 * S + 50 * MS), 2 * S + 50 * MS);
-}
+	for (u64 i = 1; i <= K2_STREAMS; i++) {
+		struct k2_thread thread = {i, i, 0, false};
 
-static void all_wait_only_if_each_is_known_to(void)
-{
-	begin();
-	request(1, S);
-	request(2, S);
-	k2_streams_wait(&streams, 0, 7, S);
-	EXPECT(k2_streams_all_wait(&streams, ALL), false);
-	k2_streams_wait(&streams, 1, 7, S);
-	EXPECT(k2_streams_all_wait(&streams, ALL), true);
-	/* It may be its own request that it waits for. */
-	k2_streams_bypassed(&streams, 0, S + 5 * MS, S + 6 * MS, TOLERANCE);
-	k2_streams_wait(&streams, 0, 8, S + 7 * MS);
-	k2_streams_wait(&streams, 1, 8, S + 7 * MS);
-	EXPECT(k2_streams_all_wait(&streams, ALL), false);
-}
-
-static void requests_known_when_they_have_ended_are_a_stream(void)
-{
-	u64 now = S;
-
-	begin();
-	for (u32 i = 0; i < 100; i++, now += 10 * MS)
-		k2_streams_bypassed(&streams, 0, now, now + MS, TOLERANCE);
-	EXPECT(streams.used, 1);
-	EXPECT_WITHIN(next_ns(now - 8 * MS), now - MS, now);
-}
-
-static void requests_of_an_unknown_thread_are_of_one_that_is_known(void)
-{
-	begin();
-	k2_streams_bypassed(&streams, 0, S, S + MS, TOLERANCE);
-	EXPECT(streams.stream[0].key, K2_STREAM_KEY_UNKNOWN);
-	request(5, S + 10 * MS);
-	EXPECT(streams.stream[0].key, 5);
-	k2_streams_bypassed(&streams, 0, S + 12 * MS, S + 13 * MS, TOLERANCE);
-	k2_streams_arrival(&streams, 5, 0, S + 20 * MS, TOLERANCE);
-	k2_streams_bypassed(&streams, 0, S + 22 * MS, S + 23 * MS, TOLERANCE);
-	EXPECT(streams.used, 1);
-	EXPECT(streams.stream[0].outstanding, 1);
-	/* Each level has its own. */
-	k2_streams_bypassed(&streams, 1, S + 30 * MS, S + 31 * MS, TOLERANCE);
-	EXPECT(streams.used, 2);
-}
-
-/* Whatever the times, what is expected is now or later, and nothing is out of bounds. */
-static void absurd_times_do_no_harm(void)
-{
-	begin();
-	for (u32 i = 0; i < 200000; i++) {
-		u64 now = random_below(4) ? random_below(S << random_below(20))
-					  : random_below(2) - 1;
-		u32 number = k2_streams_arrival(&streams, 1 + random_below(80),
-						(u32)random_below(8), now, random_below(MS));
-		u64 later = random_below(S << random_below(20));
-
-		EXPECT(number < K2_STREAMS, true);
-		if (random_below(2))
-			k2_streams_end(&streams, number, later);
-		if (!random_below(4))
-			k2_streams_wait(&streams, number, random_below(3), later);
-		if (!random_below(4))
-			k2_streams_bypassed(&streams, (u32)random_below(8), now, later, MS);
-		EXPECT(next_ns(later) >= later, true);
-		if (!random_below(50))
-			k2_streams_expire(&streams, random_below(S), later);
-		if (failed)
-			return;
+		k2_streams_arrival(&streams, &thread, i * S, TOLERANCE);
 	}
+	k2_streams_end(&streams, 5, 99 * S);
+	EXPECT(request(100, 100, 0, 100 * S), 5);
+	k2_streams_arrival(&streams, &(struct k2_thread){100, 100, 0, false}, 101 * S, TOLERANCE);
+	EXPECT(k2_streams_arrival(&streams, &(struct k2_thread){101, 101, 0, false}, 102 * S,
+				  TOLERANCE),
+	       K2_STREAM_NONE);
+}
+
+static void a_request_known_at_its_end_is_of_the_process_that_ended_last(void)
+{
+	begin();
+	request(1, 1, 0, S);
+	request(2, 2, 0, S + 5 * MS);
+	k2_streams_bypassed(&streams, 0, S + 20 * MS, S + 21 * MS, TOLERANCE);
+	EXPECT(streams.stream[1].pattern.arrival_ns, S + 20 * MS);
+	EXPECT(streams.stream[0].pattern.arrival_ns, S);
+}
+
+static void or_of_an_unknown_one_that_the_first_to_be_known_takes_over(void)
+{
+	begin();
+	k2_streams_bypassed(&streams, 2, S, S + MS, TOLERANCE);
+	EXPECT(streams.stream[0].key, K2_STREAM_KEY_UNKNOWN);
+	EXPECT(request(7, 8, 2, S + 10 * MS), 0);
+	EXPECT(streams.stream[0].key, 7);
+	EXPECT(streams.stream[0].thread, 8);
 }
 
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(without_a_stream_nothing_is_expected),
-		TEST(a_new_stream_may_come_at_once),
-		TEST(a_periodic_stream_is_expected_a_period_later),
-		TEST(arrivals_on_a_grid_are_known_better_than_gaps),
-		TEST(a_pause_does_not_change_the_grid),
-		TEST(a_late_stream_may_come_at_once),
-		TEST(a_time_to_think_begins_when_the_request_ends),
-		TEST(bursts_have_a_gap_between_them),
-		TEST(bursts_that_take_longer_keep_their_period),
-		TEST(an_accident_between_two_gaps_does_not_hide_the_longer_one),
-		TEST(two_gaps_in_turn_are_told_apart),
-		TEST(a_stream_without_a_pattern_may_come_at_once),
-		TEST(a_stream_without_a_pattern_comes_never_early),
-		TEST(a_periodic_stream_does_not_wait_for_its_requests),
-		TEST(the_first_of_several_streams_counts),
+		TEST(without_a_process_nothing_is_expected),
+		TEST(a_process_is_guarded_from_its_first_request_on),
+		TEST(the_first_of_several_processes_counts),
 		TEST(a_level_looks_at_better_ones_only),
-		TEST(who_comes_early_is_distrusted_for_a_while),
-		TEST(a_gap_that_does_not_come_again_is_forgotten),
-		TEST(several_requests_outstanding_have_no_time_to_think),
-		TEST(a_stream_ends_with_its_thread_or_after_a_time_out),
-		TEST(the_stream_that_was_silent_longest_makes_room),
-		TEST(who_waits_for_others_is_expected_the_later_the_longer),
-		TEST(all_wait_only_if_each_is_known_to),
-		TEST(requests_known_when_they_have_ended_are_a_stream),
-		TEST(requests_of_an_unknown_thread_are_of_one_that_is_known),
-		TEST(absurd_times_do_no_harm),
+		TEST(threads_that_take_turns_have_a_pattern_together),
+		TEST(threads_with_a_pattern_each_are_known_one_by_one),
+		TEST(a_new_thread_of_a_known_process_comes_when_the_last_did),
+		TEST(one_whose_last_request_was_a_write_may_be_in_fsync),
+		TEST(early_requests_are_counted),
+		TEST(a_silent_process_is_guarded_for_a_while),
+		TEST(one_that_is_rare_is_guarded_for_longer),
+		TEST(one_whose_threads_have_exited_is_guarded_for_a_second),
+		TEST(a_process_takes_its_threads_along),
+		TEST(the_one_that_was_silent_longest_makes_room),
+		TEST(one_with_requests_outstanding_keeps_its_place),
+		TEST(a_request_known_at_its_end_is_of_the_process_that_ended_last),
+		TEST(or_of_an_unknown_one_that_the_first_to_be_known_takes_over),
 	};
 
 	return run_tests("streams: ", tests, sizeof(tests) / sizeof(tests[0]));

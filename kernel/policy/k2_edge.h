@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Between which limits will the next of some times be?
+ *
+ * Problem: the shortest time that was seen is not the shortest that is possible.
+ *
+ * Model: the four shortest and the four longest times are kept. Their distance shows how sharp the
+ * edge is, and the limit lies a multiple of it beyond the edge. An epoch has two halves: times that
+ * neither this half nor the last has seen are forgotten.
+ *
+ * Times are in units of K2_TIME_NS, and no longer than K2_TIME_MAX, 18 minutes.
+ */
+#ifndef K2_EDGE_H
+#define K2_EDGE_H
+
+#include "k2_types.h"
+
+#define K2_TIME_SHIFT 10
+#define K2_TIME_NS    1024ULL
+#define K2_TIME_MAX   (~0U >> 2)
+#define K2_EDGE_KEPT  4
+
+struct k2_edge {
+	/* This half [0] and the last [1]: shortest first, longest first. */
+	u32 low[2][K2_EDGE_KEPT], high[2][K2_EDGE_KEPT];
+	u32 count[2];
+	u32 short_halves; /* to come */
+	u64 since_ns; /* the begin of this half */
+	/* Limits of the next time. earliest 0: there is none; both 0: not known. */
+	u32 earliest, latest;
+};
+
+static inline u32 k2_time(u64 ns)
+{
+	return ns >> K2_TIME_SHIFT < K2_TIME_MAX ? (u32)(ns >> K2_TIME_SHIFT) : K2_TIME_MAX;
+}
+
+/* @scale: what a few times show may be off by a part of it. */
+void k2_edge_add(struct k2_edge *edge, u32 time, u32 scale, u64 now_ns);
+
+static inline u32 k2_edge_count(const struct k2_edge *edge)
+{
+	return edge->count[0] + edge->count[1];
+}
+
+/* Of those that are kept. ~0 and 0: there is none. */
+u32 k2_edge_shortest(const struct k2_edge *edge);
+u32 k2_edge_longest(const struct k2_edge *edge);
+
+#endif /* K2_EDGE_H */
