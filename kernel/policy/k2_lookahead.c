@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "k2_background.h"
 #include "k2_lookahead.h"
 
 #define NS_PER_US 1000ULL
@@ -286,6 +287,7 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes,
 	ahead->flight[number] = (struct k2_flight){
 		.op = op,
 		.bytes = bytes,
+		.is_rt = level < K2_RT_LEVELS,
 		.since_ns = now_ns,
 		.needs_ns = k2_device_time_ns(&ahead->device, op, bytes),
 		.others = ahead->watched_count == inflight ? inflight : 0,
@@ -361,10 +363,14 @@ void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 	const struct k2_flight *flight = &ahead->flight[number];
 	u64 took_ns = now_ns > flight->since_ns ? now_ns - flight->since_ns : 0;
 
+	if (flight->is_rt && flight->op != OP_WRITE)
+		k2_pace_rt_read(&ahead->pace,
+				took_ns > alone_ns(ahead, flight) + ahead->rt_block_ns, now_ns);
 	if (flight->op == OP_WRITE)
 		k2_pace_end(&ahead->pace, flight->bytes, stalled_ns(ahead, flight, took_ns),
 			    now_ns);
-	if (ahead->first == number || ahead->probe == number)
+	/* One that was not alone, and yet faster than believed, would have been no slower alone. */
+	if (ahead->first == number || ahead->probe == number || took_ns < alone_ns(ahead, flight))
 		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns,
 				ahead->first != number || !ahead->is_alone, now_ns);
 	if (flight->others)

@@ -46,6 +46,7 @@
 struct k2_flight {
 	u32 op;
 	u32 bytes;
+	bool is_rt;
 	u64 since_ns;
 	u64 needs_ns; /* by itself */
 	/* When it was dispatched: how many others were with the device, 0 if that is not known; */

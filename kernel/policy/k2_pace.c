@@ -3,8 +3,13 @@
 
 #define NS_PER_MS 1000000ULL
 #define WINDOW_NS (100 * NS_PER_MS)
-/* Without a real-time write for so long there is no pace. */
-#define RT_WRITE_IDLE_NS (10000 * NS_PER_MS)
+/* Without a request of real-time for so long there is no pace. */
+#define RT_IDLE_NS (10000 * NS_PER_MS)
+/* If too many reads are late, that counts as a stall of this time. */
+#define LATE_NS (WINDOW_NS / 64)
+/* Then the pace falls by a part, and rises by one if less than a third of the reads are late. */
+#define READ_LESS_SHIFT 4
+#define READ_MORE_SHIFT 5
 /* So much may go at once, as one timer for each 4 KiB would cost too much. */
 #define BURST_NS (NS_PER_MS / 8)
 /* So much less after a stall until a pace is found, and at most. */
@@ -19,7 +24,8 @@
 #define CALM_WINDOWS 16
 #define CALM_MAX     256
 /* The lowest pace. */
-#define LOWEST_SHIFT 1
+#define LOWEST_SHIFT	  1
+#define LOWEST_READ_SHIFT 3
 /* A trial has so many windows with a stall. */
 #define TRIAL_STALLS 4
 /* If writes are stalled for so much of a window, the buffer was full. */
@@ -27,15 +33,39 @@
 #define OFF_NS_MIN    (8000 * NS_PER_MS)
 #define OFF_NS_MAX    (1024000 * NS_PER_MS)
 #define AVERAGE_SHIFT 2
+/* With a pace the device is judged so often, and is slower if it does so much less. */
+#define PACED_NS     (8 * WINDOW_NS)
+#define SLOWER_SHIFT 2
 
 void k2_pace_rt_write(struct k2_pace *pace, u64 now_ns)
 {
 	pace->rt_write_ns = now_ns;
 }
 
+void k2_pace_rt_read(struct k2_pace *pace, bool is_late, u64 now_ns)
+{
+	/* No writes that it could have waited for. */
+	if (!pace->inflight && !pace->bytes)
+		return;
+	pace->rt_read_ns = now_ns;
+	pace->reads++;
+	pace->late_reads += is_late;
+}
+
+static bool is_recent(u64 then_ns, u64 now_ns)
+{
+	return then_ns && now_ns < then_ns + RT_IDLE_NS;
+}
+
+/* The median is to be in time. */
+static bool are_late(const struct k2_pace *pace)
+{
+	return pace->late_reads * 9 > pace->reads * 4;
+}
+
 static bool is_wanted(const struct k2_pace *pace, u64 now_ns)
 {
-	return pace->rt_write_ns && now_ns < pace->rt_write_ns + RT_WRITE_IDLE_NS &&
+	return (is_recent(pace->rt_write_ns, now_ns) || is_recent(pace->rt_read_ns, now_ns)) &&
 	       now_ns >= pace->off_until_ns;
 }
 
@@ -110,38 +140,79 @@ static void speed_up(struct k2_pace *pace)
 		pace->is_found = true;
 }
 
-static void adapt(struct k2_pace *pace, u64 now_ns)
+/* Quickly: each window has a sample of reads, and is near enough. */
+static void adapt_to_reads(struct k2_pace *pace)
 {
-	u32 lowest = pace->done >> LOWEST_SHIFT;
+	if (are_late(pace))
+		pace->rate -= pace->rate >> READ_LESS_SHIFT;
+	else if (pace->has_held && pace->late_reads * 3 < pace->reads)
+		pace->rate += pace->rate >> READ_MORE_SHIFT;
+}
 
+static void adapt_to_writes(struct k2_pace *pace)
+{
 	if (pace->stalled_ns)
 		slow_down(pace);
 	else if (pace->has_held)
 		speed_up(pace);
+}
+
+static void adapt(struct k2_pace *pace, u64 now_ns)
+{
+	u32 lowest = pace->done >> LOWEST_SHIFT;
+
+	if (is_recent(pace->rt_write_ns, now_ns)) {
+		adapt_to_writes(pace);
+	} else {
+		adapt_to_reads(pace);
+		lowest = pace->done >> LOWEST_READ_SHIFT;
+	}
 	if (pace->rate <= lowest) {
 		pace->rate = lowest;
 		try_lowest(pace, now_ns);
 	}
 }
 
-/* Could the device have done no more in this window? */
-static bool was_full(const struct k2_pace *pace, u64 window_ns)
+static u32 per_ms(u64 bytes, u64 ns)
 {
-	if (pace->stalled_ns >= FULL_NS)
-		return true;
-	return !pace->has_held && pace->busy_ns >= window_ns - (window_ns >> 3);
+	return (u32)k2_div(bytes * (NS_PER_MS >> 10), (u32)(ns >> 10));
+}
+
+static void learn(struct k2_pace *pace, u32 done)
+{
+	if (pace->done)
+		done = pace->done - (pace->done >> AVERAGE_SHIFT) + (done >> AVERAGE_SHIFT);
+	pace->done = done;
+}
+
+/*
+ * With a pace, one window tells nothing: a stall makes it less than the device can do. Over many
+ * the device has become slower if it has done much less than the pace let through.
+ */
+static void learn_paced(struct k2_pace *pace, u64 window_ns)
+{
+	pace->paced_bytes += pace->bytes;
+	pace->paced_ns += window_ns;
+	pace->allowed_bytes += k2_div(pace->rate * window_ns, (u32)NS_PER_MS);
+	if (pace->paced_ns < PACED_NS)
+		return;
+	if (pace->paced_bytes < pace->allowed_bytes - (pace->allowed_bytes >> SLOWER_SHIFT))
+		pace->done = per_ms(pace->paced_bytes, pace->paced_ns);
+	pace->paced_bytes = 0;
+	pace->paced_ns = 0;
+	pace->allowed_bytes = 0;
 }
 
 static void learn_done(struct k2_pace *pace, u64 window_ns)
 {
-	u32 us = (u32)(window_ns >> 10), done;
+	bool is_full = pace->stalled_ns >= FULL_NS;
 
-	if (window_ns > 2 * WINDOW_NS || !was_full(pace, window_ns))
+	if (window_ns > 2 * WINDOW_NS)
 		return;
-	done = (u32)k2_div(pace->bytes * (NS_PER_MS >> 10), us);
-	if (pace->done)
-		done = pace->done - (pace->done >> AVERAGE_SHIFT) + (done >> AVERAGE_SHIFT);
-	pace->done = done;
+	if (pace->rate && (pace->has_held || is_full))
+		learn_paced(pace, window_ns);
+	else if (is_full || pace->busy_ns >= window_ns - (window_ns >> 3))
+		learn(pace, per_ms(pace->bytes, window_ns));
 }
 
 static void begin_window(struct k2_pace *pace, u64 now_ns)
@@ -151,6 +222,8 @@ static void begin_window(struct k2_pace *pace, u64 now_ns)
 	pace->bytes = 0;
 	pace->busy_ns = 0;
 	pace->stalled_ns = 0;
+	pace->reads = 0;
+	pace->late_reads = 0;
 	pace->has_held = false;
 }
 
@@ -167,6 +240,11 @@ static void turn_window(struct k2_pace *pace, u64 now_ns)
 
 	if (window_ns < WINDOW_NS)
 		return;
+	/* Reads do not wait for room in the buffer. */
+	if (!is_recent(pace->rt_write_ns, now_ns))
+		pace->stalled_ns = 0;
+	if (are_late(pace))
+		pace->stalled_ns += LATE_NS;
 	if (pace->window_ns && is_wanted(pace, now_ns)) {
 		learn_done(pace, window_ns);
 		if (pace->rate)

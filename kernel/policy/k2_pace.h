@@ -18,7 +18,10 @@
  * flash card's pauses): then there is no pace for a time, and for twice as long after each trial
  * that does not help.
  *
- * Only beside real-time writes: reads do not wait for room in a buffer.
+ * Next to real-time reads. A read waits for a die that programs what the buffer took. No pace that
+ * leaves anything to the background shortens the longest of these waits, but one shortens most:
+ * it falls while nearly half of the reads wait for longer than rt_block_us, and rises while less
+ * than a third do.
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
  */
@@ -29,11 +32,14 @@
 
 struct k2_pace {
 	u32 rate; /* bytes per ms; 0: not paced */
-	u32 done; /* what the device has done where it always had writes, bytes per ms */
+	u32 done; /* what the device can do, bytes per ms */
 	u64 due_ns; /* all that was dispatched has been drained, at this rate */
-	u64 rt_write_ns; /* when a real-time write last came; 0: never */
+	/* When a real-time write, or a read next to writes, last came; 0: never. */
+	u64 rt_write_ns, rt_read_ns;
 	u64 off_until_ns; /* a pace has not helped */
 	u64 off_ns; /* for how long it is left off the next time */
+	/* Since the device was last judged: done, let through, in this time. */
+	u64 paced_bytes, allowed_bytes, paced_ns;
 	u32 calm; /* windows without a stall, one after the other */
 	bool is_found; /* a rate that keeps the device calm */
 	/* Of a trial, without a pace or at the lowest: */
@@ -45,6 +51,7 @@ struct k2_pace {
 	u64 bytes; /* written */
 	u64 busy_ns; /* the device had writes */
 	u64 stalled_ns;
+	u32 reads, late_reads; /* of real-time, next to writes */
 	bool has_held;
 	/* Now: */
 	u32 inflight; /* writes */
@@ -54,6 +61,9 @@ struct k2_pace {
 
 /* A real-time write arrives. */
 void k2_pace_rt_write(struct k2_pace *pace, u64 now_ns);
+
+/* One of its reads has ended. @is_late: it took longer than it may. */
+void k2_pace_rt_read(struct k2_pace *pace, bool is_late, u64 now_ns);
 
 /* The next write of the background may go at this time; 0: now. */
 u64 k2_pace_until_ns(struct k2_pace *pace, u64 now_ns);

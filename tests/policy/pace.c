@@ -123,6 +123,41 @@ static void one_write_at_a_time_is_enough_below_what_it_transfers(void)
 	EXPECT(k2_pace_one_is_enough(&pace, WRITE_BYTES, WRITE_NS, now_ns + 60 * S), false);
 }
 
+/* A read every 2 ms is late if more than 1 MiB was written in the 10 ms before. */
+static void reads_pace_writes_until_most_are_in_time(void)
+{
+	u64 until_ns, read_ns, since_ns;
+	u64 bytes = 0, before = 0;
+
+	begin(0);
+	written = 0;
+	until_ns = now_ns + 30 * S;
+	read_ns = now_ns;
+	since_ns = now_ns;
+	while (now_ns < until_ns) {
+		u64 next_ns = k2_pace_until_ns(&pace, now_ns);
+
+		if (now_ns >= read_ns) {
+			k2_pace_rt_read(&pace, before > BYTES_PER_MIB, now_ns);
+			read_ns += 2 * MS;
+		}
+		if (now_ns >= since_ns + 10 * MS) {
+			before = bytes;
+			bytes = 0;
+			since_ns = now_ns;
+		}
+		if (next_ns) {
+			now_ns = next_ns;
+			continue;
+		}
+		write_one();
+		bytes += WRITE_BYTES;
+		if (until_ns - now_ns < 20 * S)
+			written += WRITE_BYTES;
+	}
+	EXPECT_WITHIN(written / BYTES_PER_MIB / 20, 85, 105);
+}
+
 static void a_device_that_becomes_slower_is_followed(void)
 {
 	begin(200);
@@ -236,6 +271,7 @@ int main(void)
 		TEST(without_real_time_writes_nothing_is_held),
 		TEST(a_buffer_keeps_room_at_a_small_part_of_the_throughput),
 		TEST(one_write_at_a_time_is_enough_below_what_it_transfers),
+		TEST(reads_pace_writes_until_most_are_in_time),
 		TEST(a_device_that_becomes_slower_is_followed),
 		TEST(a_device_that_becomes_faster_is_followed),
 		TEST(a_device_without_stalls_is_not_paced),
