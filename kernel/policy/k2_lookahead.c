@@ -118,11 +118,11 @@ static u64 command_ns(const struct k2_lookahead *ahead, u32 op)
 }
 
 /*
- * For how long a piece may take as the device is now. One of a lower real-time level may take
- * longer, so that the device spends at most half of the time on commands: cut for each
- * request of a higher level, it would take a multiple of its time.
+ * For how long a piece may take at the device's present speed. A piece of a lower real-time level
+ * may take twice as long as a command without data: with smaller pieces its request would take a
+ * multiple of its time.
  */
-static u64 now_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut)
+static u64 short_piece_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut)
 {
 	u64 recent_ns = k2_device_recent_ns(&ahead->device, cut->op);
 	u64 least_ns = cut->is_rt ? 2 * (command_ns(ahead, cut->op) + recent_ns) : 0;
@@ -131,9 +131,9 @@ static u64 now_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut)
 }
 
 /*
- * How much fits into @room_ns even if a slow episode begins, or if that is more, into rt_block_us
- * as the device is now. The second counts only where a request may come at any time, so an episode
- * must begin and a request come during one short piece for the bound to be exceeded.
+ * How much fits into @room_ns even if a slow episode begins, or, if that is more, into rt_block_us at
+ * the device's present speed. The second is more only where a request may come at any time. It
+ * exceeds the bound if an episode begins and a request comes during the same piece.
  */
 static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
 {
@@ -141,10 +141,10 @@ static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 r
 	u32 piece_bytes = k2_device_fit(device, cut->op, cut->bytes, room_ns,
 					k2_device_reserve_ns(device, cut->op));
 
-	/* More must not join what is in flight. */
+	/* Next to other commands the present speed of one says little. */
 	if (!ahead->is_strict && !cut->inflight) {
-		u64 short_ns = cut->wait_until_ns ? min_u64(room_ns, now_ns(ahead, cut))
-						  : now_ns(ahead, cut);
+		u64 short_ns = cut->wait_until_ns ? min_u64(room_ns, short_piece_ns(ahead, cut))
+						  : short_piece_ns(ahead, cut);
 		u32 now_bytes = k2_device_fit(device, cut->op, cut->bytes, short_ns,
 					      k2_device_recent_ns(device, cut->op));
 
@@ -369,7 +369,7 @@ void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 	if (flight->op == OP_WRITE)
 		k2_pace_end(&ahead->pace, flight->bytes, stalled_ns(ahead, flight, took_ns),
 			    now_ns);
-	/* One that was not alone, and yet faster than believed, would have been no slower alone. */
+	/* Alone, a command takes no longer than it took next to others. */
 	if (ahead->first == number || ahead->probe == number || took_ns < alone_ns(ahead, flight))
 		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns,
 				ahead->first != number || !ahead->is_alone, now_ns);

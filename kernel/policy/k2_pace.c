@@ -33,7 +33,7 @@
 #define OFF_NS_MIN    (8000 * NS_PER_MS)
 #define OFF_NS_MAX    (1024000 * NS_PER_MS)
 #define AVERAGE_SHIFT 2
-/* With a pace the device is judged so often, and is slower if it does so much less. */
+/* Windows in which the device is judged, and by which part less it must do to count as slower. */
 #define PACED_NS     (8 * WINDOW_NS)
 #define SLOWER_SHIFT 2
 
@@ -57,7 +57,7 @@ static bool is_recent(u64 then_ns, u64 now_ns)
 	return then_ns && now_ns < then_ns + RT_IDLE_NS;
 }
 
-/* The median is to be in time. */
+/* Then the median read is late, or nearly. */
 static bool are_late(const struct k2_pace *pace)
 {
 	return pace->late_reads * 9 > pace->reads * 4;
@@ -140,7 +140,7 @@ static void speed_up(struct k2_pace *pace)
 		pace->is_found = true;
 }
 
-/* Quickly: each window has a sample of reads, and is near enough. */
+/* In larger steps than for writes: the share of late reads is known after each window. */
 static void adapt_to_reads(struct k2_pace *pace)
 {
 	if (are_late(pace))
@@ -186,8 +186,8 @@ static void learn(struct k2_pace *pace, u32 done)
 }
 
 /*
- * With a pace, one window tells nothing: a stall makes it less than the device can do. Over many
- * the device has become slower if it has done much less than the pace let through.
+ * With a pace, one window tells nothing: a single stall lowers what it has done. The device has
+ * become slower if over many windows it does much less than the pace lets through.
  */
 static void learn_paced(struct k2_pace *pace, u64 window_ns)
 {

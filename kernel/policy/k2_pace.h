@@ -18,10 +18,9 @@
  * flash card's pauses): then there is no pace for a time, and for twice as long after each trial
  * that does not help.
  *
- * Next to real-time reads. A read waits for a die that programs what the buffer took. No pace that
- * leaves anything to the background shortens the longest of these waits, but one shortens most:
- * it falls while nearly half of the reads wait for longer than rt_block_us, and rises while less
- * than a third do.
+ * Next to real-time reads. A read waits for a die that programs data of the buffer. Hardly any pace
+ * shortens the longest of these waits, but one shortens the median: it falls while nearly half of
+ * the reads wait for longer than rt_block_us, and rises while less than a third do.
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
  */

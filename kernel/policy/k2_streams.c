@@ -44,6 +44,8 @@ void k2_streams_forget(struct k2_streams *streams, u32 number)
 {
 	u32 i;
 
+	if (streams->stream[number].pattern.outstanding)
+		return;
 	for (i = 0; is_process(streams, number) && i < streams->used; i++)
 		if (i != number && streams->stream[i].process == number)
 			streams->stream[i].key = 0;

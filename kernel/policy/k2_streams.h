@@ -58,8 +58,12 @@ void k2_streams_bypassed(struct k2_streams *streams, u32 level, u64 since_ns, u6
 			 u64 tolerance_ns);
 /* A request ended. */
 void k2_streams_end(struct k2_streams *streams, u32 number, u64 now_ns);
-/* Its process or thread has exited, or of a process the only thread. */
+/*
+ * Its process or thread has exited. Nothing is changed while requests are outstanding: their end
+ * must not be taken for that of another stream. The caller asks again.
+ */
 void k2_streams_forget(struct k2_streams *streams, u32 number);
+/* The only thread of this process has exited. */
 void k2_streams_lose_thread(struct k2_streams *streams, u32 number);
 
 /*

@@ -200,7 +200,7 @@ static u64 random_sector(u32 bytes)
 	return below(SECTORS / sectors) * sectors;
 }
 
-/* A thread of its own for each life, and of a pool. */
+/* Each life is another thread, and so is each turn in a pool. */
 static u32 key_of(const struct thread *thread)
 {
 	u32 number = (u32)(thread - threads) + 1;

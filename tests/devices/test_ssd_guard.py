@@ -77,5 +77,8 @@ def test_beside_reads_writes_are_paced_until_the_median_read_is_in_time(state: s
     alone = simulated(state, *reads, "processes=0", "bound=1")
     paced = simulated(state, *reads, "bg_write=1", "bound=32", "rt_block_us=440")
     free = simulated(state, *reads, "bg_write=1", "bound=32")
+    print(
+        f"p50 {paced['p50_us']} us at {paced['mb_s']} MB/s, free {free['p50_us']}, {free['mb_s']}"
+    )
     assert paced["p50_us"] <= alone["p50_us"] + 440 < free["p50_us"]
     assert paced["mb_s"] > 0.4 * free["mb_s"]

@@ -47,7 +47,7 @@ static void it_waits_for_no_longer_than_a_few_milliseconds(void)
 
 static void it_decides_once_for_each_request(void)
 {
-	struct k2_window next = {now_ns + 9 * MS, now_ns + 10 * MS, now_ns, true};
+	struct k2_window next;
 
 	begin();
 	next = (struct k2_window){now_ns + 9 * MS, now_ns + 10 * MS, now_ns, true};

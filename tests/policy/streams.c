@@ -215,6 +215,19 @@ static void one_with_requests_outstanding_keeps_its_place(void)
 	       K2_STREAM_NONE);
 }
 
+static void one_that_exits_is_kept_until_its_requests_have_ended(void)
+{
+	u32 number;
+
+	begin();
+	number = k2_streams_arrival(&streams, &(struct k2_thread){1, 1, 0, false}, S, TOLERANCE);
+	k2_streams_forget(&streams, number);
+	EXPECT(streams.stream[number].key, 1);
+	k2_streams_end(&streams, number, S + MS);
+	k2_streams_forget(&streams, number);
+	EXPECT(streams.used, 0);
+}
+
 static void a_request_known_at_its_end_is_of_the_process_that_ended_last(void)
 {
 	begin();
@@ -253,6 +266,7 @@ int main(void)
 		TEST(a_process_takes_its_threads_along),
 		TEST(the_one_that_was_silent_longest_makes_room),
 		TEST(one_with_requests_outstanding_keeps_its_place),
+		TEST(one_that_exits_is_kept_until_its_requests_have_ended),
 		TEST(a_request_known_at_its_end_is_of_the_process_that_ended_last),
 		TEST(or_of_an_unknown_one_that_the_first_to_be_known_takes_over),
 	};
