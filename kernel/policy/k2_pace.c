@@ -33,7 +33,7 @@
 #define OFF_NS_MIN    (8000 * NS_PER_MS)
 #define OFF_NS_MAX    (1024000 * NS_PER_MS)
 #define AVERAGE_SHIFT 2
-/* Windows in which the device is judged, and by which part less it must do to count as slower. */
+/* The device is judged over this time. It is slower if it does a quarter less. */
 #define PACED_NS     (8 * WINDOW_NS)
 #define SLOWER_SHIFT 2
 
@@ -187,7 +187,7 @@ static void learn(struct k2_pace *pace, u32 done)
 
 /*
  * With a pace, one window tells nothing: a single stall lowers what it has done. The device has
- * become slower if over many windows it does much less than the pace lets through.
+ * become slower if over many windows it does much less than the pace allows.
  */
 static void learn_paced(struct k2_pace *pace, u64 window_ns)
 {
