@@ -131,8 +131,8 @@ static u64 short_piece_ns(const struct k2_lookahead *ahead, const struct k2_cut 
 }
 
 /*
- * How much fits into @room_ns even if a slow episode begins, or, if that is more, into rt_block_us at
- * the device's present speed. The second is more only where a request may come at any time. It
+ * How much fits into @room_ns even if a slow episode begins, or, if that is more, into rt_block_us
+ * at the device's present speed. The second is more only where a request may come at any time. It
  * exceeds the bound if an episode begins and a request comes during the same piece.
  */
 static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
