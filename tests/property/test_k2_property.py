@@ -42,6 +42,7 @@ STREAMS = st.fixed_dictionaries(
         "inflight_max": st.integers(1, 5),
         "split_kib": st.sampled_from([0, 0, 0, 4, 20]),
         "rt_block_us": st.sampled_from([60, 500, 0]),
+        "rt_strict": st.sampled_from([1, 0]),
         "background_wait_ms_max": st.sampled_from([0, 0, 1, 4]),
         "requeue_every": st.sampled_from([0, 3, 11]),
         "bad_sectors": st.lists(st.integers(0, 2 * REGION_KIB * 2), max_size=6),
@@ -53,7 +54,7 @@ STREAMS = st.fixed_dictionaries(
 def run_stream(stream: dict[str, Any], release: str, work: Path) -> Path:
     """Boot, run the stream, and return the trace."""
     kernel_scripts.build_helpers()
-    knobs = ("inflight_max", "split_kib", "background_wait_ms_max", "rt_block_us")
+    knobs = ("inflight_max", "split_kib", "background_wait_ms_max", "rt_block_us", "rt_strict")
     keys = ("seed", "jobs", "rt_jobs", "depth", "largest_kib", "hint_percent", "block_bytes")
     io = [f"{key}={stream[key]}" for key in keys]
     every = stream["requeue_every"]
@@ -85,7 +86,7 @@ def check_stream(stream: dict[str, Any], release: str, work: Path) -> None:
     trace = run_stream(stream, release, work)
     model = k2_model.Model(
         *(stream[key] for key in ("inflight_max", "split_kib", "background_wait_ms_max")),
-        *(stream[key] for key in ("rt_block_us", "block_bytes")),
+        *(stream[key] for key in ("rt_block_us", "rt_strict", "block_bytes")),
     )
     with trace.open() as lines:
         model.check(lines)
