@@ -10,11 +10,6 @@ static u64 since_ns(u64 now_ns, u64 then_ns)
 	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-static u64 min_u64(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
-
 /* Tasks. */
 
 u32 k2_declared_add(struct k2_declared *declared, const struct k2_declaration *stated)
@@ -215,7 +210,7 @@ static u64 work_left_ns(const struct k2_declared *declared, u64 now_ns)
 	u32 left;
 
 	for (left = declared->flights; left; left &= left - 1)
-		worked_ns = min_u64(worked_ns, declared->flight[__builtin_ctz(left)].limit_ns);
+		worked_ns = k2_min(worked_ns, declared->flight[__builtin_ctz(left)].limit_ns);
 	return declared->flights ? declared->work_ns - worked_ns : 0;
 }
 
@@ -248,8 +243,8 @@ static struct room find_room(const struct k2_declared *declared, u32 level, u64 
 			continue;
 		away_ns = k2_declared_away_ns(task, now_ns);
 		quiet_ns = away_ns ? 0 : quiet_at_ns(task, now_ns);
-		room.now_ns = min_u64(room.now_ns, away_ns + task->stated.block_ns);
-		room.least_ns = min_u64(room.least_ns, task->stated.block_ns);
+		room.now_ns = k2_min(room.now_ns, away_ns + task->stated.block_ns);
+		room.least_ns = k2_min(room.least_ns, task->stated.block_ns);
 		will_grow &= away_ns || quiet_ns;
 		if (quiet_ns > room.quiet_ns)
 			room.quiet_ns = quiet_ns;

@@ -19,16 +19,6 @@
 #define SHORT_TIMES 4
 #define OP_WRITE    1
 
-static u64 max_u64(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
-static u64 min_u64(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
-
 void k2_lookahead_init(struct k2_lookahead *ahead)
 {
 	*ahead = (struct k2_lookahead){
@@ -127,7 +117,7 @@ static u64 short_piece_ns(const struct k2_lookahead *ahead, const struct k2_cut 
 	u64 recent_ns = k2_device_recent_ns(&ahead->device, cut->op);
 	u64 least_ns = cut->is_rt ? 2 * (command_ns(ahead, cut->op) + recent_ns) : 0;
 
-	return max_u64(bound_ns(ahead) - (bound_ns(ahead) >> SOFTWARE_SHIFT), least_ns);
+	return k2_max(bound_ns(ahead) - (bound_ns(ahead) >> SOFTWARE_SHIFT), least_ns);
 }
 
 /*
@@ -143,7 +133,7 @@ static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 r
 
 	/* Next to other commands the present speed of one says little. */
 	if (!ahead->is_strict && !cut->inflight) {
-		u64 short_ns = cut->wait_until_ns ? min_u64(room_ns, short_piece_ns(ahead, cut))
+		u64 short_ns = cut->wait_until_ns ? k2_min(room_ns, short_piece_ns(ahead, cut))
 						  : short_piece_ns(ahead, cut);
 		u32 now_bytes = k2_device_fit(device, cut->op, cut->bytes, short_ns,
 					      k2_device_recent_ns(device, cut->op));
@@ -170,8 +160,8 @@ static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut
 	/* Is there room for all of one like them? */
 	if (room_ns > ahead->needs_ns || room_ns * cut->inflight >= ahead->needs_ns)
 		return room_ns;
-	return min_u64(k2_div(ahead->needs_ns, cut->inflight),
-		       k2_div(room_ns * K2_DELAY_WHOLE, parts));
+	return k2_min(k2_div(ahead->needs_ns, cut->inflight),
+		      k2_div(room_ns * K2_DELAY_WHOLE, parts));
 }
 
 static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
@@ -197,11 +187,11 @@ static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u6
 static u64 late_ns(const struct k2_lookahead *ahead, u32 op)
 {
 	u64 reserve_ns = k2_device_reserve_ns(&ahead->device, op);
-	u32 gap_us = (u32)min_u64(ahead->anticipation.gap_ns / NS_PER_US, ~0U);
+	u32 gap_us = (u32)k2_min(k2_div(ahead->anticipation.gap_ns, NS_PER_US), ~0U);
 	u64 late_ns = bound_ns(ahead) >> LATE_SHIFT;
 
 	late_ns += gap_us > FREQUENT_US ? k2_div(reserve_ns * FREQUENT_US, gap_us) : reserve_ns;
-	return min_u64(late_ns, bound_ns(ahead));
+	return k2_min(late_ns, bound_ns(ahead));
 }
 
 /* Does the device spend much of a piece of rt_block_us on the command, not on data? */

@@ -7,14 +7,9 @@
 /* Without a thread, a process is guarded for so long. */
 #define NO_THREAD_NS 1000000000ULL
 
-static u64 max_u64(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
 static u64 silent_ns(const struct k2_pattern *pattern, u64 now_ns)
 {
-	u64 last_ns = max_u64(pattern->arrival_ns, pattern->end_ns);
+	u64 last_ns = k2_max(pattern->arrival_ns, pattern->end_ns);
 
 	return now_ns > last_ns && !pattern->outstanding ? now_ns - last_ns : 0;
 }
@@ -126,7 +121,7 @@ static struct k2_window next_of(const struct k2_streams *streams, u32 process, u
 
 		if (!stream->key || i == process || stream->process != process ||
 		    silent_ns(&stream->pattern, now_ns) >
-			    max_u64(GONE_NS, GONE_TIMES * K2_TIME_NS * stream->pattern.gap.latest))
+			    k2_max(GONE_NS, GONE_TIMES * K2_TIME_NS * stream->pattern.gap.latest))
 			continue;
 		next = k2_pattern_next(&stream->pattern, now_ns);
 		if (!next.is_known)
@@ -224,7 +219,7 @@ static bool is_guarded(const struct k2_streams *streams, u32 number, u32 level, 
 		       u64 now_ns)
 {
 	const struct k2_pattern *pattern = &streams->stream[number].pattern;
-	u64 longest = max_u64(k2_edge_longest(&pattern->gap), k2_edge_longest(&pattern->pause));
+	u64 longest = k2_max(k2_edge_longest(&pattern->gap), k2_edge_longest(&pattern->pause));
 	u64 quiet_ns = silent_ns(pattern, now_ns);
 
 	if (!is_process(streams, number) || streams->stream[number].level >= level)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The only header the policy includes: fixed-width types and bool, from the kernel when built
- * into a module and from the compiler when built into the tests.
+ * into a module and from the compiler when built into the tests, and what each file needs.
  */
 #ifndef K2_TYPES_H
 #define K2_TYPES_H
@@ -29,5 +29,15 @@ static inline u64 k2_div(u64 a, u32 b)
 	return a / b;
 }
 #endif
+
+static inline u64 k2_min(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u64 k2_max(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
 
 #endif /* K2_TYPES_H */
