@@ -45,7 +45,7 @@ struct k2_guard {
 /* No deadline. */
 #define K2_DEADLINE_NONE S64_MAX
 
-/* Of the requests of one queue that have ended, see k2_stats.c. */
+/* Of the requests of a group of queues that have ended, see k2_stats.c. */
 struct k2_latencies {
 	s64 deadline_ns;
 	atomic64_t late;
@@ -64,8 +64,8 @@ struct k2_data {
 	/*
 	 * Protects all below except @clones, @timer, @latencies and what k2_tasks.c has a lock for.
 	 * Taken from submission, from dispatch, and from completion and the timer, which may be in
-	 * hard interrupt context. q->requeue_lock, hctx->lock and the allocator are never taken
-	 * inside.
+	 * hard interrupt context. q->requeue_lock and hctx->lock are never taken inside, and memory
+	 * is allocated once, atomically.
 	 */
 	spinlock_t lock;
 	struct k2_policy policy;
@@ -83,7 +83,7 @@ struct k2_data {
 	/* Clones for the front of a bio that is cut in two. */
 	struct bio_set clones;
 
-	/* By queue. */
+	/* By group of queues. */
 	struct k2_latencies *latencies;
 
 	/* Of k2_tasks.c. */
@@ -164,6 +164,7 @@ static __always_inline bool k2_knows_real_time(const struct k2_data *k2)
 
 struct k2_guard *k2_guard_init(struct request_queue *q);
 bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us);
+bool k2_guard_set_limits(struct k2_data *k2, const struct k2_limit *limit);
 void k2_guard_exit(struct k2_guard *guard);
 void k2_guard_arrival(struct k2_data *k2, struct request *rq);
 void k2_guard_flush(struct k2_data *k2, struct request *rq);
@@ -202,6 +203,10 @@ void k2_timer_set(struct k2_data *k2, u64 at_ns);
 void k2_timer_exit(struct k2_data *k2);
 
 /* k2_split.c */
+
+/* So many pieces are in flight at a time even if there is no memory. */
+#define K2_CLONES_RESERVED 8
+
 int k2_split_init(struct k2_data *k2);
 void k2_split_exit(struct k2_data *k2);
 bool k2_may_split(struct request *rq);
@@ -222,16 +227,17 @@ static inline void k2_piece_mute_stats(struct request *rq)
 /* k2_stats.c */
 struct k2_latencies *k2_stats_init(struct request_queue *q);
 void k2_stats_exit(struct k2_latencies *latencies);
-void k2_stats_late(struct k2_latencies *latencies, struct request *rq, u64 ns);
+void k2_stats_late(struct k2_latencies *latencies, struct request *rq, unsigned int queue, u64 ns);
 ssize_t k2_stats_show(struct k2_data *k2, unsigned int group, char *page);
 
 /*
- * @rq has a queue, and ends as a whole. Called at each completion, by several CPUs at once: no
- * lock, and few instructions.
+ * @rq of @queue ends as a whole. Called at each completion, by several CPUs at once: no lock, and
+ * few instructions.
  */
-static __always_inline void k2_stats_completed(struct k2_data *k2, struct request *rq, u64 now_ns)
+static __always_inline void k2_stats_completed(struct k2_data *k2, struct request *rq,
+					       unsigned int queue, u64 now_ns)
 {
-	struct k2_latencies *latencies = &k2->latencies[k2_rq(rq)->queue];
+	struct k2_latencies *latencies = &k2->latencies[k2_policy_group(queue)];
 	s64 ns = max_t(s64, now_ns - rq->start_time_ns, 1);
 	s64 ns_max = atomic64_read(&latencies->ns_max);
 
@@ -241,7 +247,7 @@ static __always_inline void k2_stats_completed(struct k2_data *k2, struct reques
 		;
 	/* Where it is read in two halves, one request may be judged by half of a change. */
 	if (unlikely(ns > data_race(latencies->deadline_ns)))
-		k2_stats_late(latencies, rq, ns);
+		k2_stats_late(latencies, rq, queue, ns);
 }
 
 /* k2_sysfs.c */

@@ -6,7 +6,7 @@
  * A request is taken for one of the thread that inserts it. That is the thread that made it, except
  * where a driver above submits from a worker of the kernel, such as dm-crypt.
  *
- * All but k2_guard_init() and k2_guard_exit() are called with the lock held.
+ * All but k2_guard_init(), k2_guard_exit() and k2_guard_set_limits() are called with the lock held.
  */
 #include <linux/ioprio.h>
 #include <linux/ktime.h>
@@ -30,7 +30,7 @@ static unsigned int k2_op(struct request *rq)
 
 struct k2_guard *k2_guard_init(struct request_queue *q)
 {
-	struct k2_guard *guard = kvzalloc_node(sizeof(*guard), GFP_KERNEL, q->node);
+	struct k2_guard *guard = kzalloc_node(sizeof(*guard), GFP_KERNEL, q->node);
 
 	if (!guard)
 		return NULL;
@@ -50,7 +50,38 @@ bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us)
 
 void k2_guard_exit(struct k2_guard *guard)
 {
-	kvfree(guard);
+	kfree(guard->ahead.streams.stream);
+	kfree(guard->ahead.declared.task);
+	kfree(guard);
+}
+
+/*
+ * The first real-time request of a device is arriving. If there is no memory now, the next one
+ * tries again, and meanwhile no stream is known.
+ */
+static noinline void k2_take_memory(struct k2_streams *streams)
+{
+	streams->stream =
+		kmalloc_array(K2_STREAMS, sizeof(*streams->stream), GFP_ATOMIC | __GFP_NOWARN);
+}
+
+/* False: there is no memory for the tasks that they are for, nothing was changed. */
+bool k2_guard_set_limits(struct k2_data *k2, const struct k2_limit *limit)
+{
+	struct k2_declared *declared = &k2->guard->ahead.declared;
+	struct k2_declared_task *tasks;
+
+	/* The caller holds a lock that the end of the scheduler waits for with the queue frozen. */
+	tasks = kcalloc(K2_DECLARED_MAX, sizeof(*tasks), GFP_NOIO);
+	if (!tasks)
+		return false;
+	spin_lock_irq(&k2->lock);
+	if (!declared->task)
+		swap(declared->task, tasks);
+	memcpy(declared->limit, limit, sizeof(declared->limit));
+	spin_unlock_irq(&k2->lock);
+	kfree(tasks);
+	return true;
 }
 
 /* Workers of the kernel take turns, as the threads of a pool do: they count as one process. */
@@ -62,6 +93,47 @@ static struct k2_thread k2_current_thread(unsigned int level, bool is_write)
 		.level = level,
 		.is_write = is_write,
 	};
+}
+
+static struct k2_scene k2_scene(const struct k2_data *k2, unsigned int level)
+{
+	const struct k2_lookahead *ahead = &k2->guard->ahead;
+	const struct k2_counts *rt = &k2->policy.counts[K2_CLASS_RT];
+
+	return (struct k2_scene){
+		.stalls = ahead->device.op[0].stalls + ahead->device.op[1].stalls,
+		.background_dispatched = k2->policy.counts[K2_CLASS_BACKGROUND].dispatched,
+		.rt_inserted = rt->inserted,
+		.has_background = k2->policy.inflight[K2_CLASS_BACKGROUND],
+		.has_unguarded = k2->guard->unguarded_inflight,
+		.has_lower = k2_lookahead_has_lower(ahead, level),
+		.has_rt = rt->inserted - rt->completed > 1,
+	};
+}
+
+/* @rq is of a stream, which has counted it: what stands in its way? */
+static void k2_note_met(struct k2_data *k2, struct request *rq, bool is_early)
+{
+	struct k2_lookahead *ahead = &k2->guard->ahead;
+	struct k2_stream *stream = &ahead->streams.stream[k2_rq(rq)->stream];
+	struct k2_scene scene = k2_scene(k2, stream->level);
+
+	scene.is_early = is_early;
+	k2_excess_arrival(&stream->met, &scene, stream->pattern.outstanding == 1,
+			  k2_device_time_ns(&ahead->device, k2_op(rq), blk_rq_bytes(rq)));
+}
+
+static void k2_arrives_in_stream(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	struct k2_thread thread = k2_current_thread(k2_rq(rq)->queue, k2_op(rq));
+	struct k2_lookahead *ahead = &k2->guard->ahead;
+	u64 early_count = ahead->streams.early_count;
+
+	if (unlikely(!ahead->streams.stream))
+		k2_take_memory(&ahead->streams);
+	k2_rq(rq)->stream = k2_lookahead_rt_arrival(ahead, &thread, now_ns);
+	if (k2_rq(rq)->stream != K2_STREAM_NONE)
+		k2_note_met(k2, rq, early_count != ahead->streams.early_count);
 }
 
 /*
@@ -79,9 +151,7 @@ void k2_guard_arrival(struct k2_data *k2, struct request *rq)
 		k2_tasks_arrival(k2, rq, task, now_ns);
 		k2_tasks_wake(k2);
 	} else if (k2_is_looking_ahead(k2)) {
-		struct k2_thread thread = k2_current_thread(k2r->queue, k2_op(rq));
-
-		k2r->stream = k2_lookahead_rt_arrival(&guard->ahead, &thread, now_ns);
+		k2_arrives_in_stream(k2, rq, now_ns);
 	}
 	if (k2_op(rq))
 		k2_pace_rt_write(&guard->ahead.pace, now_ns);
@@ -116,8 +186,11 @@ void k2_guard_bypassed(struct k2_data *k2, struct request *rq, u64 now_ns)
 	k2_lookahead_bypassed(&guard->ahead, now_ns);
 	if (queue >= K2_RT_LEVELS || blk_rq_is_passthrough(rq))
 		return;
-	if (!k2_tasks_bypassed(k2, rq, queue, now_ns) && k2_is_looking_ahead(k2))
+	if (!k2_tasks_bypassed(k2, rq, queue, now_ns) && k2_is_looking_ahead(k2)) {
+		if (unlikely(!guard->ahead.streams.stream))
+			k2_take_memory(&guard->ahead.streams);
 		k2_lookahead_rt_bypassed(&guard->ahead, queue, rq->start_time_ns, now_ns);
+	}
 	k2_pace_rt_write(&guard->ahead.pace, now_ns);
 }
 
@@ -241,6 +314,17 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 	return decision.bytes;
 }
 
+/* @rq is of a stream and has ended: has it taken longer than it should? */
+static void k2_note_excess(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	struct k2_lookahead *ahead = &k2->guard->ahead;
+	const struct k2_stream *stream = &ahead->streams.stream[k2_rq(rq)->stream];
+	struct k2_scene scene = k2_scene(k2, stream->level);
+
+	k2_excess_end(&ahead->excess, &stream->met, &scene, now_ns - rq->start_time_ns,
+		      ahead->rt_block_ns);
+}
+
 /* The device is done with @rq, or with a piece of it. */
 void k2_guard_completed(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
@@ -258,6 +342,7 @@ void k2_guard_completed(struct k2_data *k2, struct request *rq, u64 now_ns)
 		k2_tasks_ended(k2, rq, now_ns);
 		return;
 	}
+	k2_note_excess(k2, rq, now_ns);
 	k2_lookahead_rt_end(&guard->ahead, k2r->stream, now_ns);
 	k2r->stream = K2_STREAM_NONE;
 }

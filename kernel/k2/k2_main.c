@@ -177,6 +177,9 @@ static noinline void k2_flush_prepared(struct k2_data *k2, struct request *rq)
 {
 	unsigned long flags;
 
+	k2_rq(rq)->queue = k2_policy_queue(get_current_ioprio(), false);
+	if (!data_race(k2->guard->ahead.declared.used))
+		return;
 	spin_lock_irqsave(&k2->lock, flags);
 	k2_guard_flush(k2, rq);
 	spin_unlock_irqrestore(&k2->lock, flags);
@@ -189,7 +192,7 @@ static void k2_prepare_request(struct request *rq)
 	k2_start_time_set(rq);
 	*k2_rq(rq) = k2_rq_new;
 	/* On 6.1 it is never asked for these. */
-	if (op_is_flush(rq->cmd_flags) && data_race(k2->guard->ahead.declared.used))
+	if (op_is_flush(rq->cmd_flags))
 		k2_flush_prepared(k2, rq);
 }
 
@@ -296,6 +299,14 @@ refuse:
 	return NULL;
 }
 
+/* Of a request that bypassed k2: that of its thread. */
+static unsigned int k2_bypassed_queue(struct request *rq)
+{
+	if (k2_rq_keeps_private())
+		return k2_rq(rq)->queue;
+	return k2_policy_queue(req_get_ioprio(rq), false);
+}
+
 /*
  * Called when a request that went past k2 ends: a flush with data twice, the last time counts. Not
  * inline, like the next one: k2_completed_request() then saves no registers for what is rare.
@@ -306,6 +317,8 @@ static noinline void k2_bypassed_request(struct k2_data *k2, struct request *rq,
 
 	if (rq->rq_flags & RQF_FLUSH_SEQ)
 		return;
+	if (!blk_rq_is_passthrough(rq))
+		k2_stats_completed(k2, rq, k2_bypassed_queue(rq), now_ns);
 	spin_lock_irqsave(&k2->lock, flags);
 	if (k2_rq_keeps_private())
 		k2_tasks_ended(k2, rq, now_ns);
@@ -335,8 +348,8 @@ static void k2_completed_request(struct request *rq, u64 now_ns)
 	}
 	if (k2r->flags & K2_RQ_PIECE)
 		k2_piece_mute_stats(rq);
-	else
-		k2_stats_completed(k2, rq, now_ns);
+	else if (!(rq->rq_flags & RQF_FLUSH_SEQ))
+		k2_stats_completed(k2, rq, k2r->queue, now_ns);
 	if (k2r->flight != K2_FLIGHT_NONE || k2r->stream != K2_STREAM_NONE)
 		k2_watched_request(k2, rq, now_ns);
 }

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The state of a device: its memory, and its begin and end. */
 #include <linux/major.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "k2.h"
+
+/* What a device without real-time costs. Streams and tasks get theirs when there are any. */
+static_assert(sizeof(struct k2_data) + sizeof(struct k2_guard) +
+		      K2_GROUPS * sizeof(struct k2_latencies) +
+		      K2_CLONES_RESERVED * sizeof(struct bio) <=
+	      SZ_16K);
 
 /* Returns a struct k2_data; compat/sched_data.h says when these two are called. */
 void *k2_alloc(struct request_queue *q)

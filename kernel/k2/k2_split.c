@@ -51,9 +51,6 @@
 #include "../compat/bio_split.h"
 #include "../compat/end_io.h"
 
-/* Enough that the default inflight_max never waits for a clone. */
-#define K2_CLONES_RESERVED K2_INFLIGHT_QUEUED
-
 int k2_split_init(struct k2_data *k2)
 {
 	return bioset_init(&k2->clones, K2_CLONES_RESERVED, 0, 0);

@@ -152,6 +152,29 @@ static ssize_t k2_rt_blocked_show(struct elevator_queue *e, char *page)
 				      policy.rt_blocked_ns_sum);
 }
 
+/* Real-time requests that took longer than they should have, by cause; see k2_excess.h. */
+static ssize_t k2_rt_excess_show(struct elevator_queue *e, char *page)
+{
+	static const char *const names[K2_EXCESS_CAUSES] = {
+		[K2_EXCESS_STALL] = "stall",   [K2_EXCESS_UNGUARDED] = "unguarded",
+		[K2_EXCESS_EARLY] = "early",   [K2_EXCESS_BACKGROUND] = "background",
+		[K2_EXCESS_LOWER] = "lower",   [K2_EXCESS_RT] = "rt",
+		[K2_EXCESS_DEVICE] = "device",
+	};
+	struct k2_data *k2 = e->elevator_data;
+	struct k2_excess excess;
+	ssize_t length = 0;
+	unsigned int cause;
+
+	spin_lock_irq(&k2->lock);
+	excess = k2->guard->ahead.excess;
+	spin_unlock_irq(&k2->lock);
+	for (cause = 0; cause < K2_EXCESS_CAUSES; cause++)
+		length +=
+			sysfs_emit_at(page, length, "%s %llu ", names[cause], excess.count[cause]);
+	return length + sysfs_emit_at(page, length, "max_ns %llu\n", excess.ns_max);
+}
+
 static ssize_t k2_emit_counts(char *page, ssize_t at, const char *name,
 			      const struct k2_counts *counts)
 {
@@ -348,10 +371,8 @@ static ssize_t k2_device_limits_store(struct elevator_queue *e, const char *page
 
 	if (strscpy(text, page, sizeof(text)) < 0 || !k2_limits_take(strim(text), limit))
 		return -EINVAL;
-
-	spin_lock_irq(&k2->lock);
-	memcpy(k2->guard->ahead.declared.limit, limit, sizeof(limit));
-	spin_unlock_irq(&k2->lock);
+	if (!k2_guard_set_limits(k2, limit))
+		return -ENOMEM;
 	k2_tasks_arm(k2);
 	return length;
 }
@@ -369,6 +390,7 @@ struct elv_fs_entry k2_sysfs_attrs[] = {
 	__ATTR(rt_idle_ms, 0644, k2_rt_idle_ms_show, k2_rt_idle_ms_store),
 	__ATTR(rt_strict, 0644, k2_rt_strict_show, k2_rt_strict_store),
 	__ATTR(rt_blocked, 0444, k2_rt_blocked_show, NULL),
+	__ATTR(rt_excess, 0444, k2_rt_excess_show, NULL),
 	__ATTR(device_model, 0644, k2_device_model_show, k2_device_model_store),
 	__ATTR(device_limits, 0644, k2_device_limits_show, k2_device_limits_store),
 	__ATTR(rt_declared, 0444, k2_rt_declared_show, NULL),

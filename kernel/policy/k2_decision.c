@@ -76,19 +76,18 @@ static void decide_cut(struct k2_lookahead *ahead, const struct k2_policy *polic
 		decision->hold_until_ns = cut.inflight ? 0 : cut.wait_until_ns;
 }
 
-/* Nobody is guarded against it: it goes as a whole. */
-static void decide_whole(struct k2_lookahead *ahead, const struct k2_policy *policy,
-			 const struct k2_offer *offer, struct k2_decision *decision)
+/*
+ * Nobody is guarded against it: it goes as a whole. Real-time is always watched: background joins
+ * it only if its time is known, and the pace of writes depends on whether those of real-time stall.
+ */
+static void decide_whole(struct k2_lookahead *ahead, const struct k2_offer *offer,
+			 struct k2_decision *decision)
 {
-	if (offer->queue >= K2_RT_LEVELS)
+	bool is_background = offer->queue >= K2_RT_LEVELS;
+
+	if (is_background)
 		k2_pace_untold(&ahead->pace);
-	/*
-	 * Background joins a real-time request only if its time is known, and the pace of writes
-	 * depends on whether those of real-time stall.
-	 */
-	else if (has_queue(policy))
-		ahead->unwatched = WATCHED_EVERY - 1;
-	decision->is_watched = ++ahead->unwatched % WATCHED_EVERY == 0;
+	decision->is_watched = !is_background || ++ahead->unwatched % WATCHED_EVERY == 0;
 	decision->is_unguarded = true;
 }
 
@@ -105,7 +104,7 @@ static void decide_undeclared(struct k2_lookahead *ahead, const struct k2_policy
 	}
 	if (!ahead->streams.used ||
 	    !k2_lookahead_guards(ahead, k2_guarded_level(offer->queue), now_ns)) {
-		decide_whole(ahead, policy, offer, decision);
+		decide_whole(ahead, offer, decision);
 	} else {
 		decision->is_watched = true;
 		decision->is_unguarded = !offer->may_split;

@@ -88,7 +88,8 @@ struct k2_declared_flight {
 };
 
 struct k2_declared {
-	struct k2_declared_task task[K2_DECLARED_MAX];
+	struct k2_declared_task
+		*task; /* memory for K2_DECLARED_MAX, of the caller; NULL: none yet */
 	u32 used; /* all tasks are below */
 	struct k2_limit limit[K2_DEVICE_OPS];
 	u32 least_bytes; /* of a piece; 0: K2_PIECE_MIN */
@@ -107,7 +108,10 @@ struct k2_declared {
 	u64 faults; /* the sum of all that tasks count as early, late or over */
 };
 
-/* K2_DECLARED_NONE: there are too many, or requests of those before are not done. */
+/*
+ * Called with memory for tasks, zero at first. K2_DECLARED_NONE: there are too many, or requests of
+ * those before are not done.
+ */
 u32 k2_declared_add(struct k2_declared *declared, const struct k2_declaration *stated);
 void k2_declared_remove(struct k2_declared *declared, u32 number);
 

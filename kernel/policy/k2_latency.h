@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The bounds of a histogram of latencies: each power of two from 4096 ns (2^12) to 68.7 s (2^36) is
+ * The bounds of a histogram of latencies: each power of two from 4096 ns (2^12) to 17.2 s (2^34) is
  * cut into four equal parts, so that no bucket is wider than a quarter of what it holds. Below and
  * above there is one bucket each.
  */
@@ -10,7 +10,7 @@
 #include "k2_types.h"
 
 #define K2_LATENCY_SHIFT   12
-#define K2_LATENCY_OCTAVES 24
+#define K2_LATENCY_OCTAVES 22
 #define K2_LATENCY_PARTS   4
 #define K2_LATENCY_LAST	   (1 + K2_LATENCY_OCTAVES * K2_LATENCY_PARTS)
 #define K2_LATENCY_BUCKETS (K2_LATENCY_LAST + 1)

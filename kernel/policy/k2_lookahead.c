@@ -277,7 +277,7 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes,
 	ahead->flight[number] = (struct k2_flight){
 		.op = op,
 		.bytes = bytes,
-		.is_rt = level < K2_RT_LEVELS,
+		.level = level,
 		.since_ns = now_ns,
 		.needs_ns = k2_device_time_ns(&ahead->device, op, bytes),
 		.others = ahead->watched_count == inflight ? inflight : 0,
@@ -291,6 +291,19 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes,
 	if (op == OP_WRITE)
 		k2_pace_begin(&ahead->pace, bytes, now_ns);
 	return number;
+}
+
+bool k2_lookahead_has_lower(const struct k2_lookahead *ahead, u32 level)
+{
+	u32 left;
+
+	for (left = ahead->watched; left; left &= left - 1) {
+		u32 other = ahead->flight[__builtin_ctz(left)].level;
+
+		if (other > level && other < K2_RT_LEVELS)
+			return true;
+	}
+	return false;
 }
 
 void k2_lookahead_unwatched(struct k2_lookahead *ahead)
@@ -353,7 +366,7 @@ void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 	const struct k2_flight *flight = &ahead->flight[number];
 	u64 took_ns = now_ns > flight->since_ns ? now_ns - flight->since_ns : 0;
 
-	if (flight->is_rt && flight->op != OP_WRITE)
+	if (flight->level < K2_RT_LEVELS && flight->op != OP_WRITE)
 		k2_pace_rt_read(&ahead->pace,
 				took_ns > alone_ns(ahead, flight) + ahead->rt_block_ns, now_ns);
 	if (flight->op == OP_WRITE)

@@ -46,7 +46,7 @@
 struct k2_flight {
 	u32 op;
 	u32 bytes;
-	bool is_rt;
+	u32 level; /* K2_RT_LEVELS: background */
 	u64 since_ns;
 	u64 needs_ns; /* by itself */
 	/* When it was dispatched: how many others were with the device, 0 if that is not known; */
@@ -76,6 +76,7 @@ struct k2_lookahead {
 	struct k2_pace pace;
 	struct k2_declared declared;
 	u32 unwatched; /* dispatches while nothing is guarded */
+	struct k2_excess excess;
 };
 
 void k2_lookahead_init(struct k2_lookahead *ahead);
@@ -133,6 +134,8 @@ u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cu
 u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes, u32 inflight,
 		       u64 now_ns);
 void k2_lookahead_unwatched(struct k2_lookahead *ahead);
+/* Is a real-time request of a level after @level watched? */
+bool k2_lookahead_has_lower(const struct k2_lookahead *ahead, u32 level);
 /* The device has done it. */
 void k2_lookahead_done(struct k2_lookahead *ahead, u32 flight, u64 now_ns);
 /* The driver gave it back: what time it took says nothing. */

@@ -54,11 +54,13 @@ void k2_streams_lose_thread(struct k2_streams *streams, u32 number)
 	streams->stream[number].thread = 0;
 }
 
-/* Returns K2_STREAM_NONE if each has requests outstanding. The one of @process stays. */
+/* Returns K2_STREAM_NONE if there is no memory, or none is free of requests. */
 static u32 make_room(struct k2_streams *streams, u32 process)
 {
 	u32 i, oldest = K2_STREAM_NONE;
 
+	if (!streams->stream)
+		return K2_STREAM_NONE;
 	for (i = 0; i < streams->used; i++)
 		if (!streams->stream[i].key)
 			return i;

@@ -13,6 +13,7 @@
 #ifndef K2_STREAMS_H
 #define K2_STREAMS_H
 
+#include "k2_excess.h"
 #include "k2_pattern.h"
 
 #define K2_STREAMS     32
@@ -27,10 +28,11 @@ struct k2_stream {
 	u32 level;
 	bool wrote; /* of a process: with its last request */
 	struct k2_pattern pattern;
+	struct k2_met met;
 };
 
 struct k2_streams {
-	struct k2_stream stream[K2_STREAMS];
+	struct k2_stream *stream; /* memory for K2_STREAMS, of the caller; NULL: none yet */
 	u32 used; /* all streams are below */
 	u64 early_count; /* requests before their time */
 };
@@ -43,7 +45,7 @@ struct k2_thread {
 
 /*
  * A request of @thread arrives; returns the number of its stream, for k2_streams_end(), or
- * K2_STREAM_NONE if all streams have requests outstanding. If all are used, the one that was silent
+ * K2_STREAM_NONE if there is no memory or all streams have requests outstanding. If all are used, the one that was silent
  * longest is forgotten. @tolerance_ns: so much earlier than expected does no harm.
  */
 u32 k2_streams_arrival(struct k2_streams *streams, const struct k2_thread *thread, u64 now_ns,

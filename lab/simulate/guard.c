@@ -5,6 +5,7 @@
 
 #define RT_LEVEL 0
 
+static struct k2_stream streams[K2_STREAMS];
 static struct k2_lookahead ahead;
 /* Counts what is in flight, nothing else: the load has its queues. */
 static struct k2_policy policy;
@@ -17,6 +18,7 @@ void guard_begin(unsigned int rt_block_us, unsigned int pace_kb_s, unsigned int 
 	fixed_kb_s = pace_kb_s;
 	k2_policy_init(&policy, inflight_max);
 	k2_lookahead_init(&ahead);
+	ahead.streams.stream = streams;
 	k2_lookahead_set_rt_block_us(&ahead, rt_block_us);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Declared tasks, on a device where a read takes 200 us + 10 us/KiB at most. */
+#include <string.h>
+
 #include "expect.h"
 #include "k2_declared.h"
 
@@ -11,6 +13,7 @@
 #define LARGE_BYTES  (512U << 10)
 #define SOME_TIME_NS (50 * MS)
 
+static struct k2_declared_task tasks[K2_DECLARED_MAX];
 static struct k2_declared declared;
 static u32 task;
 
@@ -24,7 +27,8 @@ static const struct k2_declaration every_10_ms = {
 
 static void begin(const struct k2_declaration *stated)
 {
-	declared = (struct k2_declared){0};
+	memset(tasks, 0, sizeof(tasks));
+	declared = (struct k2_declared){.task = tasks};
 	k2_declared_set_limit(&declared, READ, 200 * US, 10 * US);
 	task = k2_declared_add(&declared, stated);
 }

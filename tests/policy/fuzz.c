@@ -35,6 +35,7 @@ struct arrival {
 	u32 stream;
 };
 
+static struct k2_stream streams_memory[K2_STREAMS];
 static struct k2_lookahead ahead;
 static struct command commands[INFLIGHT_MAX];
 static struct arrival arrivals[INFLIGHT_MAX];
@@ -326,6 +327,7 @@ static void run(u64 steps)
 	now_ns = random_below(S);
 	inflight = arrived = 0;
 	k2_lookahead_init(&ahead);
+	ahead.streams.stream = streams_memory;
 	k2_lookahead_set_rt_block_us(&ahead, 440);
 	for (step = 0; step < steps; step++) {
 		if (!random_below(300))

@@ -88,6 +88,7 @@ struct run {
 static struct {
 	const struct run *run;
 	struct k2_lookahead ahead;
+	struct k2_stream streams[K2_STREAMS];
 	struct k2_policy policy; /* only what is in flight is kept in it */
 	struct task tasks[TASKS_MAX];
 	uint32_t task_count, depth, background_count;
@@ -164,6 +165,7 @@ static void begin(const struct run *run, bool guarded, uint64_t seed)
 	};
 	k2_policy_init(&sim.policy, run->depth);
 	k2_lookahead_init(&sim.ahead);
+	sim.ahead.streams.stream = sim.streams;
 	k2_lookahead_set_rt_block_us(&sim.ahead, guarded ? run->bound_us : 0);
 	sim.ahead.is_strict = true;
 	card_begin(run->depth > 1, run->pause_us * US);

@@ -18,7 +18,7 @@ pub const INFINITY_NS: u64 = u64::MAX;
 
 /// Up to 2^12 ns in one bucket, then four buckets for each power of two.
 const FIRST_BOUND_LOG2: u32 = 12;
-const LAST_BOUND_LOG2: u32 = 36;
+const LAST_BOUND_LOG2: u32 = 34;
 
 /// Upper bounds of all buckets but the last, in ns.
 pub fn bounds_ns() -> impl Iterator<Item = u64> {
@@ -62,6 +62,8 @@ pub struct K2 {
     /// In the order of [`CLASSES`].
     pub latency: Option<Vec<Latency>>,
     pub blocked: Option<Blocked>,
+    /// Real-time requests that took longer than they should have, by cause.
+    pub excess: Vec<(String, u64)>,
     pub counts: Vec<Counts>,
     /// By level; 0: none.
     pub deadline_us: Vec<u64>,
@@ -77,6 +79,7 @@ impl K2 {
         let k2 = K2 {
             latency: latency.into_iter().collect(),
             blocked: files.get("rt_blocked", parse_blocked),
+            excess: files.get("rt_excess", parse_excess).unwrap_or_default(),
             counts: files.get("counts", parse_counts).unwrap_or_default(),
             deadline_us: files.get("rt_deadline_us", parse_numbers).unwrap_or_default(),
             rt_block_us: files.get("rt_block_us", |text| number(text, "number", text)),
@@ -145,16 +148,29 @@ fn parse_blocked(line: &str) -> Result<Blocked, Unclear> {
     Blocked::parse(line).ok_or_else(|| unclear(line, "count, over, unguarded and two max_ns"))
 }
 
+/// Causes with a count each, then `max_ns`.
+fn parse_excess(line: &str) -> Result<Vec<(String, u64)>, Unclear> {
+    let causes = line.split_once(" max_ns ").ok_or_else(|| unclear(line, "max_ns"))?.0;
+    pairs(causes.split_whitespace(), line)
+}
+
+fn pairs<'a>(
+    words: impl Iterator<Item = &'a str>,
+    line: &str,
+) -> Result<Vec<(String, u64)>, Unclear> {
+    let words: Vec<&str> = words.collect();
+    let pair = |pair: &[&str]| match pair {
+        [name, count] => Ok((name.to_string(), number(count, name, line)?)),
+        _ => Err(unclear(line, "number at its end")),
+    };
+    words.chunks(2).map(pair).collect()
+}
+
 fn parse_counts(text: &str) -> Result<Vec<Counts>, Unclear> {
     let counts = |line: &str| {
         let mut words = line.split_whitespace();
         let class = words.next().ok_or_else(|| unclear(line, "class"))?.to_string();
-        let words: Vec<&str> = words.collect();
-        let event = |pair: &[&str]| match pair {
-            [event, count] => Ok((event.to_string(), number(count, event, line)?)),
-            _ => Err(unclear(line, "number at its end")),
-        };
-        Ok(Counts { class, events: words.chunks(2).map(event).collect::<Result<_, _>>()? })
+        Ok(Counts { class, events: pairs(words, line)? })
     };
     text.lines().map(counts).collect()
 }
@@ -172,7 +188,7 @@ mod tests {
     fn bounds_are_quarters_of_powers_of_two() {
         let bounds: Vec<u64> = bounds_ns().collect();
         assert_eq!(bounds[..6], [4096, 5120, 6144, 7168, 8192, 10240]);
-        assert_eq!((bounds.len(), *bounds.last().unwrap()), (97, 68_719_476_736));
+        assert_eq!((bounds.len(), *bounds.last().unwrap()), (89, 17_179_869_184));
     }
 
     #[test]
@@ -187,6 +203,14 @@ mod tests {
     fn a_class_without_requests_has_an_empty_line() {
         let latency = parse_latency("count 0 sum_ns 0 max_ns 0 late 0").unwrap();
         assert_eq!(latency, Latency::default());
+    }
+
+    #[test]
+    fn an_excess_has_a_count_for_each_cause() {
+        let excess = parse_excess("stall 0 early 2 max_ns 700").unwrap();
+        assert_eq!(excess, [("stall".into(), 0), ("early".into(), 2)]);
+        assert!(parse_excess("stall 0 early 2").is_err());
+        assert!(parse_excess("stall max_ns 7").is_err());
     }
 
     #[test]

@@ -188,6 +188,14 @@ fn blocked(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
         .under_k2()
         .filter_map(|(name, k2)| Some((of_device(name), seconds(k2.blocked.as_ref()?.sum_ns?))));
     families.counter("blocked_time", "All waits together", Some(Unit::Seconds), sums)?;
+    let excess = snapshot.under_k2().flat_map(|(name, k2)| {
+        let of_cause = move |(cause, count): &(String, u64)| {
+            (with(of_device(name), "cause", cause), *count as f64)
+        };
+        k2.excess.iter().map(of_cause)
+    });
+    let help = "Real-time requests that took longer than alone and rt_block_us";
+    families.counter("excess", help, None, excess)?;
     let bounds = snapshot.under_k2().filter_map(|(name, k2)| {
         let us = k2.rt_block_us.filter(|us| *us > 0)?;
         Some((of_device(name), seconds(us * 1_000)))
@@ -271,6 +279,7 @@ mod tests {
             latency: Some(all),
             blocked: Some(blocked),
             deadline_us: vec![0, 0, 0, 0, 5_000],
+            excess: vec![("early".into(), 3)],
             ..K2::default()
         };
         let sample =
@@ -295,7 +304,14 @@ mod tests {
         };
         assert_eq!(buckets[0], of("0.000004096", 2));
         assert_eq!(buckets[5], of("0.00001024", 3));
-        assert_eq!(buckets[97], of("+Inf", 4));
+        assert_eq!(buckets[bounds_ns().count()], of("+Inf", 4));
+    }
+
+    #[test]
+    fn an_excess_has_its_cause() {
+        let text = openmetrics(snapshot(Latency::default()));
+        let excess = lines(&text, "steady_excess_total");
+        assert_eq!(excess, ["steady_excess_total{device=\"mmcblk0\",cause=\"early\"} 3.0"]);
     }
 
     #[test]
