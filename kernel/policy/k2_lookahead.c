@@ -17,6 +17,8 @@
 #define FREQUENT_US 4000U
 /* A piece that takes so many times as long as a command is not short. */
 #define SHORT_TIMES 4
+/* The device is left idle for real-time for no longer than this without background between. */
+#define HOLD_NS_MAX (100 * NS_PER_MS)
 #define OP_WRITE    1
 
 void k2_lookahead_init(struct k2_lookahead *ahead)
@@ -121,6 +123,26 @@ static u64 short_piece_ns(const struct k2_lookahead *ahead, const struct k2_cut 
 }
 
 /*
+ * Where not even the smallest piece fits: the largest that takes at most a quarter longer, as
+ * smaller ones would only be more.
+ */
+static u32 least_useful(const struct k2_lookahead *ahead, const struct k2_cut *cut)
+{
+	const struct k2_device *device = &ahead->device;
+	u64 least_ns = command_ns(ahead, cut->op);
+	u32 useful;
+
+	/* What was not seen lately is taken for as long as the next larger, */
+	if (k2_device_lacks(device, cut->op, K2_PIECE_MIN))
+		return K2_PIECE_MIN;
+	useful = k2_device_fit(device, cut->op, cut->bytes, least_ns + (least_ns >> 2), 0);
+	/* or for proportional to the next smaller. */
+	if (k2_device_lacks(device, cut->op, 2 * useful))
+		useful *= 2;
+	return useful < cut->bytes ? useful : cut->bytes;
+}
+
+/*
  * How much fits into @room_ns even if a slow episode begins, or, if that is more, into rt_block_us
  * at the device's present speed. The second is more only where a request may come at any time. It
  * exceeds the bound if an episode begins and a request comes during the same piece.
@@ -141,6 +163,8 @@ static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 r
 		if (now_bytes > piece_bytes)
 			piece_bytes = now_bytes;
 	}
+	if (!cut->inflight && command_ns(ahead, cut->op) > room_ns)
+		piece_bytes = (u32)k2_max(piece_bytes, least_useful(ahead, cut));
 	return whole_blocks(cut, piece_bytes);
 }
 
@@ -200,6 +224,12 @@ static bool are_pieces_short(const struct k2_lookahead *ahead, u32 op)
 	return bound_ns(ahead) < SHORT_TIMES * command_ns(ahead, op);
 }
 
+/* Nothing may fit between any two requests. */
+static bool has_held_long(const struct k2_lookahead *ahead, u64 now_ns)
+{
+	return ahead->held_since_ns && now_ns - ahead->held_since_ns > HOLD_NS_MAX;
+}
+
 void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 level, u64 now_ns)
 {
 	struct k2_window next = k2_streams_next(&ahead->streams, level, ahead->rt_idle_ns, now_ns);
@@ -207,7 +237,7 @@ void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 
 
 	cut->room_ns = ahead_ns - (ahead_ns >> AHEAD_SHIFT) + bound_ns(ahead);
 	cut->wait_until_ns = 0;
-	if (!cut->may_wait || cut->inflight || !next.latest_ns ||
+	if (!cut->may_wait || cut->inflight || !next.latest_ns || has_held_long(ahead, now_ns) ||
 	    k2_device_time_ns(&ahead->device, cut->op, cut->bytes) <= ahead_ns ||
 	    !are_pieces_short(ahead, cut->op))
 		return;
@@ -239,8 +269,11 @@ u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cu
 	if (!cut->inflight) {
 		piece_bytes = fit(ahead, cut, cut->room_ns);
 		if (cut->wait_until_ns &&
-		    k2_device_time_ns(&ahead->device, cut->op, piece_bytes) > cut->room_ns)
+		    k2_device_time_ns(&ahead->device, cut->op, piece_bytes) > cut->room_ns) {
+			ahead->held_since_ns = ahead->held_since_ns ? ahead->held_since_ns : now_ns;
 			return 0;
+		}
+		ahead->held_since_ns = 0;
 		ahead->is_probing = k2_device_lacks(&ahead->device, cut->op, piece_bytes);
 		return piece_bytes;
 	}

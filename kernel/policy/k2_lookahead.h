@@ -75,6 +75,7 @@ struct k2_lookahead {
 	struct k2_delay delay;
 	struct k2_pace pace;
 	struct k2_declared declared;
+	u64 held_since_ns; /* the device is left idle for real-time; 0: no background is held for it */
 	u32 unwatched; /* dispatches while nothing is guarded */
 	struct k2_excess excess;
 };

@@ -57,7 +57,7 @@ LOADS = {
     "sporadic": Load(("poisson_us=5000 min_us=5000",), 55, 1.41),
     "Poisson, 10 ms": Load(("poisson_us=10000",), 44, 1.41),
     "Poisson, 1 s": Load(("poisson_us=1000000",), 48, 1.4, 600),
-    "on 1 s, off 2 s": Load((f"{EVERY_10_MS} on_ms=1000 off_ms=2000",), 75, 1.2),
+    "on 1 s, off 2 s": Load((f"{EVERY_10_MS} on_ms=1000 off_ms=2000",), 75, 1.25),
     "25 ms late once": Load((f"{EVERY_10_MS} late_us=25000 late_every_ms=60000",), 72, 1.16, 100),
     "25 ms late every 10 s": Load((f"{EVERY_10_MS} late_us=25000 late_every_ms=10000",), 72, 1.2),
     "25 ms late every 2 s": Load((f"{EVERY_10_MS} late_us=25000 late_every_ms=2000",), 72, 1.2),
@@ -130,3 +130,19 @@ def test_a_lower_level_is_cut_for_a_higher_one_only_as_far_as_it_can_bear() -> N
     # Without a scheduler: 0.96 and 1.10 ms.
     assert high["p99_ms"] <= 0.75
     assert low["p99_ms"] <= 1.5
+
+
+UNCUT = ("bg_write=1", "write_base_ns=19000000", "write_per_kib_ns=0", "write_pause_kib=0")
+
+
+def test_writes_that_take_as_long_in_pieces_are_not_cut() -> None:
+    result = run(("poisson_us=20000",), *UNCUT)
+    # In pieces of 4 KiB: 0.2 MiB/s at the same p99.
+    assert result["bg_mib_s"] >= 20
+    assert p99_ms([result]) <= 20.5
+
+
+def test_writes_that_fit_between_no_two_requests_are_held_for_100_ms() -> None:
+    result = run(("period_us=20000 jitter_us=200",), *UNCUT)
+    assert result["bg_mib_s"] >= 3.5
+    assert p99_ms([result]) <= 1.5

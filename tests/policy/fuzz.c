@@ -144,6 +144,13 @@ static bool is_short_now(u32 op, u32 bytes)
 	       line_ns + k2_device_recent_ns(&ahead.device, op) <= ahead.rt_block_ns;
 }
 
+/* Then the piece is the largest that takes hardly longer than the smallest. */
+static bool does_nothing_fit(u32 op, u64 room_ns)
+{
+	return k2_device_time_ns(&ahead.device, op, K2_PIECE_MIN) >
+	       room_ns + k2_device_reserve_ns(&ahead.device, op);
+}
+
 /* Returns what was let go, 0 for nothing. */
 static u32 ask(u32 op, u32 bytes)
 {
@@ -170,7 +177,7 @@ static u32 ask(u32 op, u32 bytes)
 	must(inflight || !piece || (piece <= block_bytes && !cut.wait_until_ns) ||
 		     !ahead.device.op[op].is_known ||
 		     k2_device_time_ns(&ahead.device, op, piece) <= cut.room_ns ||
-		     is_short_now(op, piece),
+		     is_short_now(op, piece) || does_nothing_fit(op, cut.room_ns),
 	     "no piece takes longer than there is room for");
 	return piece;
 }
