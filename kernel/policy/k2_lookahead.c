@@ -169,14 +169,18 @@ static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 r
 }
 
 /*
- * What a piece may need by itself, so that it and all that is with the device delay another by no
- * more than @room_ns. One like those that are in flight adds only a part of its time, and a longer
+ * What a piece may need by itself, so that it and the background that is with the device delay
+ * another by no more than @room_ns. That delays it by no more than it needs by itself, nor than what
+ * is left of all. A piece like those that are in flight adds only a part of its time, and a longer
  * one all of it: large commands overlap less than small ones.
  */
-static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
+static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns,
+			   u64 now_ns)
 {
 	u32 parts = k2_delay_parts(&ahead->delay, cut->inflight + 1);
-	u64 others_ns = ahead->needs_ns * parts / K2_DELAY_WHOLE;
+	u64 all_ns = ahead->needs_ns * parts / K2_DELAY_WHOLE, worked = worked_ns(ahead, now_ns);
+	u64 others_ns =
+		k2_min(ahead->needs_ns - ahead->rt_needs_ns, all_ns > worked ? all_ns - worked : 0);
 
 	if (room_ns <= others_ns)
 		return 0;
@@ -184,13 +188,15 @@ static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut
 	/* Is there room for all of one like them? */
 	if (room_ns > ahead->needs_ns || room_ns * cut->inflight >= ahead->needs_ns)
 		return room_ns;
-	return k2_min(k2_div(ahead->needs_ns, cut->inflight),
-		      k2_div(room_ns * K2_DELAY_WHOLE, parts));
+	return ahead->rt_needs_ns ? room_ns
+				  : k2_min(k2_div(ahead->needs_ns, cut->inflight),
+					   k2_div(room_ns * K2_DELAY_WHOLE, parts));
 }
 
-static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
+static u32 piece_that_fits_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns,
+				  u64 now_ns)
 {
-	u64 needs_ns = needs_beside_ns(ahead, cut, room_ns);
+	u64 needs_ns = needs_beside_ns(ahead, cut, room_ns, now_ns);
 	u32 piece_bytes = fit(ahead, cut, needs_ns);
 
 	if (k2_device_time_ns(&ahead->device, cut->op, piece_bytes) > needs_ns)
@@ -261,22 +267,21 @@ static bool is_one_too_many(struct k2_lookahead *ahead, const struct k2_cut *cut
 	return k2_pace_one_is_enough(&ahead->pace, cut->bytes, needs_ns - reserve_ns, now_ns);
 }
 
-u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
+static u32 piece_alone(struct k2_lookahead *ahead, const struct k2_cut *cut)
+{
+	u32 piece_bytes = fit(ahead, cut, cut->room_ns);
+
+	if (cut->wait_until_ns &&
+	    k2_device_time_ns(&ahead->device, cut->op, piece_bytes) > cut->room_ns)
+		return 0;
+	ahead->is_probing = k2_device_lacks(&ahead->device, cut->op, piece_bytes);
+	return piece_bytes;
+}
+
+static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
 {
 	u64 reserve_ns = 0;
-	u32 piece_bytes;
 
-	if (!cut->inflight) {
-		piece_bytes = fit(ahead, cut, cut->room_ns);
-		if (cut->wait_until_ns &&
-		    k2_device_time_ns(&ahead->device, cut->op, piece_bytes) > cut->room_ns) {
-			ahead->held_since_ns = ahead->held_since_ns ? ahead->held_since_ns : now_ns;
-			return 0;
-		}
-		ahead->held_since_ns = 0;
-		ahead->is_probing = k2_device_lacks(&ahead->device, cut->op, piece_bytes);
-		return piece_bytes;
-	}
 	if (is_one_too_many(ahead, cut, now_ns))
 		return 0;
 	/* How long those take that are not watched is not known. */
@@ -285,9 +290,23 @@ u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cu
 	/* The device may be slow for the first time where so many are tried for the first time. */
 	if (!k2_delay_knows(&ahead->delay, cut->inflight + 1))
 		reserve_ns = k2_device_reserve_ns(&ahead->device, cut->op);
-	if (cut->room_ns <= reserve_ns)
-		return 0;
-	return piece_beside(ahead, cut, cut->room_ns - reserve_ns + worked_ns(ahead, now_ns));
+	if (cut->room_ns > reserve_ns)
+		return piece_that_fits_beside(ahead, cut, cut->room_ns - reserve_ns, now_ns);
+	return 0;
+}
+
+u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
+{
+	u32 piece_bytes = cut->inflight ? piece_beside(ahead, cut, now_ns)
+					: piece_alone(ahead, cut);
+
+	if (!piece_bytes && has_held_long(ahead, now_ns))
+		piece_bytes = whole_blocks(cut, K2_PIECE_MIN);
+	if (piece_bytes)
+		ahead->held_since_ns = 0;
+	else if (!ahead->held_since_ns)
+		ahead->held_since_ns = now_ns;
+	return piece_bytes;
 }
 
 u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes, u32 inflight,
@@ -320,6 +339,10 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes,
 	ahead->watched |= 1U << number;
 	ahead->watched_count++;
 	ahead->needs_ns += ahead->flight[number].needs_ns;
+	if (level < K2_RT_LEVELS) {
+		ahead->rt_needs_ns += ahead->flight[number].needs_ns;
+		ahead->rt_watched |= 1U << number;
+	}
 	k2_declared_dispatch(&ahead->declared, number, level, op, bytes, now_ns);
 	if (op == OP_WRITE)
 		k2_pace_begin(&ahead->pace, bytes, now_ns);
@@ -330,12 +353,9 @@ bool k2_lookahead_has_lower(const struct k2_lookahead *ahead, u32 level)
 {
 	u32 left;
 
-	for (left = ahead->watched; left; left &= left - 1) {
-		u32 other = ahead->flight[__builtin_ctz(left)].level;
-
-		if (other > level && other < K2_RT_LEVELS)
+	for (left = ahead->rt_watched; left; left &= left - 1)
+		if (ahead->flight[__builtin_ctz(left)].level > level)
 			return true;
-	}
 	return false;
 }
 
@@ -369,7 +389,10 @@ static void forget_flight(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 {
 	k2_declared_done(&ahead->declared, number, now_ns);
 	ahead->needs_ns -= ahead->flight[number].needs_ns;
+	if (ahead->flight[number].level < K2_RT_LEVELS)
+		ahead->rt_needs_ns -= ahead->flight[number].needs_ns;
 	ahead->watched &= ~(1U << number);
+	ahead->rt_watched &= ~(1U << number);
 	ahead->watched_count--;
 	if (ahead->first == number)
 		ahead->first = K2_FLIGHT_NONE;

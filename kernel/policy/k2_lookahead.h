@@ -64,18 +64,19 @@ struct k2_lookahead {
 	struct k2_anticipation anticipation;
 	struct k2_flight flight[K2_FLIGHTS];
 	u32 watched; /* one bit for each in use */
+	u32 rt_watched; /* of these, real-time */
 	u32 watched_count;
 	u32 first; /* the one that found the device idle, until it ends, or K2_FLIGHT_NONE */
 	bool is_alone; /* nothing has joined it */
 	/* Its time is to be learned, so no more of the background is to join it; */
 	bool is_probing;
 	u32 probe; /* K2_FLIGHT_NONE until it is watched */
-	u64 needs_ns; /* the sum of theirs */
+	u64 needs_ns, rt_needs_ns; /* the sum of theirs, and of those of real-time */
 	u64 busy_ns; /* since when the device works on what is with it now */
 	struct k2_delay delay;
 	struct k2_pace pace;
 	struct k2_declared declared;
-	u64 held_since_ns; /* the device is left idle for real-time; 0: no background is held for it */
+	u64 held_since_ns; /* the next piece has not fitted; 0: it has */
 	u32 unwatched; /* dispatches while nothing is guarded */
 	struct k2_excess excess;
 };
