@@ -7,8 +7,8 @@
 #define RT_IDLE_NS (10000 * NS_PER_MS)
 /* If too many reads are late, that counts as a stall of this time. */
 #define LATE_NS (WINDOW_NS / 64)
-/* Then the pace falls by a part, and rises by one if less than a third of the reads are late. */
-#define READ_LESS_SHIFT 4
+/* Then the pace falls by a part, and rises by one if less than two fifths of the reads are late. */
+#define READ_LESS_SHIFT 3
 #define READ_MORE_SHIFT 5
 /* So much may go at once, as one timer for each 4 KiB would cost too much. */
 #define BURST_NS (NS_PER_MS / 8)
@@ -145,7 +145,7 @@ static void adapt_to_reads(struct k2_pace *pace)
 {
 	if (are_late(pace))
 		pace->rate -= pace->rate >> READ_LESS_SHIFT;
-	else if (pace->has_held && pace->late_reads * 3 < pace->reads)
+	else if (pace->has_held && pace->late_reads * 5 < pace->reads * 2)
 		pace->rate += pace->rate >> READ_MORE_SHIFT;
 }
 

@@ -20,7 +20,7 @@
  *
  * Next to real-time reads. A read waits for a die that programs data of the buffer. Hardly any pace
  * shortens the longest of these waits, but one shortens the median: it falls while nearly half of
- * the reads wait for longer than rt_block_us, and rises while less than a third do.
+ * the reads wait for longer than rt_block_us, and rises while less than two fifths do.
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
  */
