@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A real-time reader next to background: rt_reader DEV RT_KIB RT_COUNT PAUSE_US BG_KIB
- * BG_THREADS read|write|writes. The reader has ioprio real-time, level 0, and reads at random places
+ * BG_THREADS read|write|writes [OTHER]. The reader has ioprio real-time, level 0, and reads at random places
  * one at a time, or writes with `writes`, with a pause of 0 to PAUSE_US before each, so that it meets
  * the device in any state, or of exactly N with PAUSE_US =N, or of N to M with =N-M; BG_THREADS
  * threads of the idle class read, or write with `write` and `writes`, at random places until it is
- * done. Prints
+ * done. With OTHER, a read of 4 KiB from that device is the pause. Prints
  * "rt_max_ns N bg_count N rt_p99_ns N rt_p50_ns N rt_p999_ns N rt_count N".
  */
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@
 
 #define THREADS_MAX 256
 
-static int fd;
+static int fd, other_fd = -1;
 static uint64_t device_bytes;
 static size_t bg_bytes;
 static bool rt_write, bg_write;
@@ -105,10 +105,19 @@ static struct pause pause_of(const char *text)
 	return (struct pause){first_us, *end == '-' ? strtoull(end + 1, NULL, 10) : first_us};
 }
 
+static void rest(struct pause pause, uint64_t random, char *data)
+{
+	uint64_t range_us = pause.most_us - pause.least_us;
+
+	if (other_fd >= 0 && pread(other_fd, data, 4096, 0) != 4096)
+		failed = true;
+	if (other_fd < 0 && pause.most_us)
+		usleep((useconds_t)(pause.least_us + (range_us ? random % range_us : 0)));
+}
+
 /* Leaves how long each I/O took in @latency_ns. */
 static void move_in_real_time(size_t bytes, int count, struct pause pause, uint64_t *latency_ns)
 {
-	uint64_t range_us = pause.most_us - pause.least_us;
 	char *data = buffer(bytes);
 	uint64_t state = 1;
 
@@ -117,9 +126,7 @@ static void move_in_real_time(size_t bytes, int count, struct pause pause, uint6
 		off_t place = random_place(&state, bytes);
 		uint64_t begin_ns;
 
-		if (pause.most_us)
-			usleep((useconds_t)(pause.least_us +
-					    (range_us ? (state >> 33) % range_us : 0)));
+		rest(pause, state >> 33, data);
 		begin_ns = now_ns();
 		if (!move(rt_write, data, bytes, place))
 			failed = true;
@@ -147,10 +154,11 @@ int main(int argc, char **argv)
 	uint64_t *latency_ns;
 	int count, rt_count;
 
-	if (argc != 8 || atoi(argv[3]) < 1 || atoi(argv[6]) < 0 || atoi(argv[6]) > THREADS_MAX) {
+	if (argc < 8 || argc > 9 || atoi(argv[3]) < 1 || atoi(argv[6]) < 0 ||
+	    atoi(argv[6]) > THREADS_MAX) {
 		fprintf(stderr,
 			"usage: rt_reader DEV RT_KIB RT_COUNT PAUSE_US BG_KIB "
-			"BG_THREADS(0-%d) read|write|writes\n",
+			"BG_THREADS(0-%d) read|write|writes [OTHER]\n",
 			THREADS_MAX);
 		return 2;
 	}
@@ -163,6 +171,12 @@ int main(int argc, char **argv)
 	fd = open(argv[1], O_RDWR | O_DIRECT);
 	if (fd < 0 || !latency_ns) {
 		perror(argv[1]);
+		return 1;
+	}
+	if (argc == 9)
+		other_fd = open(argv[8], O_RDONLY | O_DIRECT);
+	if (argc == 9 && other_fd < 0) {
+		perror(argv[8]);
 		return 1;
 	}
 	device_bytes = (uint64_t)lseek(fd, 0, SEEK_END);
