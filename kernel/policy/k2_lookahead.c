@@ -132,7 +132,7 @@ static u32 least_useful(const struct k2_lookahead *ahead, const struct k2_cut *c
 	u64 least_ns = command_ns(ahead, cut->op);
 	u32 useful;
 
-	/* What was not seen lately is taken for as long as the next larger, */
+	/* A size that was not seen lately is taken for as long as the next larger, */
 	if (k2_device_lacks(device, cut->op, K2_PIECE_MIN))
 		return K2_PIECE_MIN;
 	useful = k2_device_fit(device, cut->op, cut->bytes, least_ns + (least_ns >> 2), 0);

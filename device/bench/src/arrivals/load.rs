@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One thread per job with arrivals: it sleeps until the next is due, and does its I/Os.
+//! One thread per job with arrivals, or one after the other: it sleeps until the next is due, and
+//! does its I/Os.
 //!
 //! Latency is that of storage: it starts when the I/O does, so a late wake-up of the thread does
-//! not count. But an arrival that the thread misses because storage is not done with the one
+//! not count, also one that the workload asks for. But an arrival that the thread misses because storage is not done with the one
 //! before counts from when it was due: such a wait is storage's.
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use steadyio_core::declared::{Owner, Task};
 use steadyio_core::interrupt::Interrupt;
+use steadyio_core::memory::AlignedBuffer;
 use steadyio_core::scheduling::{
     IO_CLASS_BEST_EFFORT, IO_CLASS_IDLE, IO_CLASS_REAL_TIME, set_fifo, set_io_priority,
 };
@@ -146,30 +148,23 @@ impl JobLoad<'_> {
     }
 
     fn ios(mut self, running: &Running) -> Result<JobOutput, LoadError> {
-        sleep_exactly()?;
-        set_ioprio(self.job.ioprio)?;
-        if let Some(priority) = self.job.fifo {
-            under_fifo(priority)?;
-        }
-        let mut buffer = self.transfer.buffer()?;
-        let burst = self.job.burst.unwrap_or(1);
-        let mut done = Done::default();
-        let mut index = 0;
+        let mut progress = Progress {
+            buffer: self.transfer.buffer()?,
+            done: Done::default(),
+            index: 0,
+            lateness: Lateness::new(self.job, running.started),
+            is_over: false,
+        };
         running.starting.fetch_sub(1, Ordering::AcqRel);
-        'all: for due in self.schedule.by_ref() {
-            let due = running.started + due;
-            let missed = Instant::now() > due;
-            if !running.wait_until(due) {
-                break;
-            }
-            for turn in 0..burst {
-                let begun = if missed && turn == 0 { due } else { Instant::now() };
-                let moved = self.transfer.run(index, &mut buffer);
-                let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                done.add(moved, buffer.len() as u64, ns);
-                index += 1;
-                if self.ios == Some(index) {
-                    break 'all;
+        match self.job.thread_arrivals {
+            None => self.serve(&mut progress, usize::MAX, running)?,
+            Some(count) => {
+                let count = usize::try_from(count).unwrap_or(usize::MAX);
+                while !progress.is_over {
+                    thread::scope(|scope| {
+                        let thread = scope.spawn(|| self.serve(&mut progress, count, running));
+                        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    })?;
                 }
             }
         }
@@ -178,8 +173,89 @@ impl JobLoad<'_> {
             duration_ns: u64::try_from(lasted.as_nanos()).unwrap_or(u64::MAX),
             ..JobOutput::default()
         };
-        done.add_to(&mut output);
+        progress.done.add_to(&mut output);
         Ok(output)
+    }
+
+    /// Serves so many arrivals, or all, in the calling thread.
+    fn serve(
+        &mut self,
+        progress: &mut Progress,
+        arrivals: usize,
+        running: &Running,
+    ) -> Result<(), LoadError> {
+        sleep_exactly()?;
+        set_ioprio(self.job.ioprio)?;
+        if let Some(priority) = self.job.fifo {
+            under_fifo(priority)?;
+        }
+        // Nobody wakes up a thread that another has started.
+        let look_every = self.job.thread_arrivals.map_or(Duration::MAX, |_| LOOK_EVERY);
+        for due in self.schedule.by_ref().take(arrivals) {
+            let due = running.started + due;
+            let missed = Instant::now() > due && !progress.lateness.excuses(due);
+            let wake = progress.lateness.wake(due);
+            if !running.wait_until(wake, look_every) {
+                progress.is_over = true;
+                break;
+            }
+            for turn in 0..self.job.burst.unwrap_or(1) {
+                let begun = if missed && turn == 0 { due } else { Instant::now() };
+                let moved = self.transfer.run(progress.index, &mut progress.buffer);
+                let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                progress.done.add(moved, progress.buffer.len() as u64, ns);
+                progress.index += 1;
+                if self.ios == Some(progress.index) {
+                    progress.is_over = true;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What one thread of a job leaves to the next.
+struct Progress {
+    buffer: AlignedBuffer,
+    done: Done,
+    index: u64,
+    lateness: Lateness,
+    is_over: bool,
+}
+
+/// When a job's thread wakes up too late.
+struct Lateness {
+    late: Duration,
+    every: Duration,
+    next: Instant,
+    woke: Instant,
+}
+
+impl Lateness {
+    fn new(job: &Job, started: Instant) -> Lateness {
+        let every = Duration::from_millis(job.late_every_ms.unwrap_or(0));
+        Lateness {
+            late: Duration::from_micros(job.late_us.unwrap_or(0)),
+            every,
+            next: started + every,
+            woke: started,
+        }
+    }
+
+    /// When the thread wakes up for the arrival that is due then.
+    fn wake(&mut self, due: Instant) -> Instant {
+        if self.late.is_zero() || due < self.next {
+            return due;
+        }
+        self.next = due + self.every;
+        self.woke = due + self.late;
+        self.woke
+    }
+
+    /// Whether the thread slept when this was due, so that it missed it by itself.
+    fn excuses(&self, due: Instant) -> bool {
+        due <= self.woke
     }
 }
 
@@ -207,8 +283,8 @@ impl Running {
         self.waiter.unpark();
     }
 
-    /// False: the point ended before that.
-    fn wait_until(&self, due: Instant) -> bool {
+    /// False: the point ended before that. Looks for that now and then, too.
+    fn wait_until(&self, due: Instant, look_every: Duration) -> bool {
         let until = self.ends.map_or(due, |ends| ends.min(due));
         loop {
             if self.over.load(Ordering::Acquire) {
@@ -218,7 +294,7 @@ impl Running {
             if now >= until {
                 return self.ends.is_none_or(|ends| now < ends);
             }
-            thread::park_timeout(until - now);
+            thread::park_timeout((until - now).min(look_every));
         }
     }
 }
@@ -255,4 +331,33 @@ fn set_ioprio(ioprio: Ioprio) -> Result<(), LoadError> {
     };
     let what = "I/O priority of a job with arrivals (the real-time class needs root)".into();
     set_io_priority(class, level).map_err(|source| LoadError::Io { what, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_thread_misses_by_itself_what_was_due_while_it_slept() {
+        let started = Instant::now();
+        let at = |ms| started + Duration::from_millis(ms);
+        let (late, every) = (Duration::from_millis(25), Duration::from_millis(100));
+        let mut lateness = Lateness { late, every, next: at(100), woke: started };
+        assert_eq!(lateness.wake(at(90)), at(90));
+        assert!(!lateness.excuses(at(90)));
+        assert_eq!(lateness.wake(at(100)), at(125));
+        assert!(lateness.excuses(at(120)) && !lateness.excuses(at(130)));
+        assert_eq!(lateness.wake(at(110)), at(110));
+        assert_eq!(lateness.wake(at(200)), at(225));
+    }
+
+    #[test]
+    fn without_a_lateness_all_wake_up_in_time() {
+        let started = Instant::now();
+        let (late, every) = (Duration::ZERO, Duration::ZERO);
+        let mut lateness = Lateness { late, every, next: started, woke: started };
+        let due = started + Duration::from_millis(10);
+        assert_eq!(lateness.wake(due), due);
+        assert!(!lateness.excuses(due));
+    }
 }

@@ -15,7 +15,7 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
     check_who_ends(workload)
 }
 
-fn keys(job: &Job) -> [(&'static str, Option<u64>); 7] {
+fn keys(job: &Job) -> [(&'static str, Option<u64>); 10] {
     [
         ("gap_us", job.gap_us),
         ("gap_us_min", job.gap_us_min),
@@ -23,6 +23,9 @@ fn keys(job: &Job) -> [(&'static str, Option<u64>); 7] {
         ("burst", job.burst),
         ("on_ms", job.on_ms),
         ("off_ms", job.off_ms),
+        ("late_us", job.late_us),
+        ("late_every_ms", job.late_every_ms),
+        ("thread_arrivals", job.thread_arrivals),
         ("fifo", job.fifo),
     ]
 }
@@ -60,9 +63,14 @@ fn check_pattern(job: &Job, pattern: Pattern) -> Result<(), String> {
             "gap_us_min = {gap_us_min}: must be 0 to gap_us = {gap_us}, the mean distance"
         ));
     }
-    match (job.on_ms, job.off_ms) {
-        (Some(_), None) => Err("on_ms needs off_ms".into()),
-        (None, Some(_)) => Err("off_ms needs on_ms".into()),
+    both("on_ms", job.on_ms, "off_ms", job.off_ms)?;
+    both("late_us", job.late_us, "late_every_ms", job.late_every_ms)
+}
+
+fn both(one: &str, first: Option<u64>, other: &str, second: Option<u64>) -> Result<(), String> {
+    match (first, second) {
+        (Some(_), None) => Err(format!("{one} needs {other}")),
+        (None, Some(_)) => Err(format!("{other} needs {one}")),
         _ => Ok(()),
     }
 }

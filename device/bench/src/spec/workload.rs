@@ -236,6 +236,15 @@ pub struct Job {
     /// And then none for so long, in ms.
     #[serde(default, deserialize_with = "optional_phase_ms")]
     pub off_ms: Option<u64>,
+    /// Now and then the thread wakes up so much too late, in us, and catches up.
+    #[serde(default, deserialize_with = "optional_gap_us")]
+    pub late_us: Option<u64>,
+    /// So long after it was late before, in ms.
+    #[serde(default, deserialize_with = "optional_phase_ms")]
+    pub late_every_ms: Option<u64>,
+    /// Arrivals that a thread serves before another takes its place; None: one serves all.
+    #[serde(default, deserialize_with = "optional_burst")]
+    pub thread_arrivals: Option<u64>,
     /// Its thread runs under SCHED_FIFO at this priority; with arrivals.
     #[serde(default, deserialize_with = "optional_fifo")]
     pub fifo: Option<u64>,

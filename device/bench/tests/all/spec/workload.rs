@@ -226,6 +226,12 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("ioprio = \"rt/0\"", "arrivals = \"poisson\"\ngap_us = 9\non_ms = 5", &["on_ms needs off_ms"]),
     (
         "ioprio = \"rt/0\"",
+        "arrivals = \"poisson\"\ngap_us = 9\nlate_us = 5",
+        &["late_us needs late_every_ms"],
+    ),
+    ("ioprio = \"rt/0\"", "thread_arrivals = 5", &["thread_arrivals: only allowed with arrivals"]),
+    (
+        "ioprio = \"rt/0\"",
         "arrivals = \"poisson\"\ngap_us = 9\nthink_us = 5",
         &["think_us = 5", "only one"],
     ),
