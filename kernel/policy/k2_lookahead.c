@@ -179,9 +179,8 @@ static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut
 {
 	u32 parts = k2_delay_parts(&ahead->delay, cut->inflight + 1);
 	u64 all_ns = ahead->needs_ns * parts / K2_DELAY_WHOLE, worked = worked_ns(ahead, now_ns);
-	/* A write delays what is in flight, too: what real-time needs takes room from it. */
-	u64 rt_ns = cut->op == OP_WRITE ? 0 : ahead->rt_needs_ns;
-	u64 others_ns = k2_min(ahead->needs_ns - rt_ns, all_ns > worked ? all_ns - worked : 0);
+	u64 others_ns =
+		k2_min(ahead->needs_ns - ahead->rt_needs_ns, all_ns > worked ? all_ns - worked : 0);
 
 	if (room_ns <= others_ns)
 		return 0;
@@ -189,9 +188,9 @@ static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut
 	/* Is there room for all of one like them? */
 	if (room_ns > ahead->needs_ns || room_ns * cut->inflight >= ahead->needs_ns)
 		return room_ns;
-	return rt_ns ? room_ns
-		     : k2_min(k2_div(ahead->needs_ns, cut->inflight),
-			      k2_div(room_ns * K2_DELAY_WHOLE, parts));
+	return ahead->rt_needs_ns ? room_ns
+				  : k2_min(k2_div(ahead->needs_ns, cut->inflight),
+					   k2_div(room_ns * K2_DELAY_WHOLE, parts));
 }
 
 static u32 piece_that_fits_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns,
