@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: a discard delays real-time by its own length; discard_max_bytes bounds that length
 # DEVICE: test-plain
+# ALONE: it sets a limit of a queue, and on 6.12 lockdep warns if a SCSI disk appears in the same guest
 . "$STEADY_TESTS/lib.sh"
 set -e
 
