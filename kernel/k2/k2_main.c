@@ -178,6 +178,7 @@ static noinline void k2_flush_prepared(struct k2_data *k2, struct request *rq)
 	unsigned long flags;
 
 	k2_rq(rq)->queue = k2_policy_queue(get_current_ioprio(), false);
+	/* A task that is declared just now has not made this request. */
 	if (!data_race(k2->guard->ahead.declared.used))
 		return;
 	spin_lock_irqsave(&k2->lock, flags);

@@ -170,9 +170,9 @@ static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 r
 
 /*
  * What a piece may need by itself, so that it and the background that is with the device delay
- * another by no more than @room_ns. That delays it by no more than it needs by itself, nor than what
- * is left of all. A piece like those that are in flight adds only a part of its time, and a longer
- * one all of it: large commands overlap less than small ones.
+ * another by no more than @room_ns. The latter delays it by no more than it needs by itself, nor
+ * than what is left of all. A piece like those that are in flight adds only a part of its time, and
+ * a longer one all of it: large commands overlap less than small ones.
  */
 static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns,
 			   u64 now_ns)
@@ -193,8 +193,7 @@ static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut
 					   k2_div(room_ns * K2_DELAY_WHOLE, parts));
 }
 
-static u32 piece_that_fits_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns,
-				  u64 now_ns)
+static u32 fit_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns, u64 now_ns)
 {
 	u64 needs_ns = needs_beside_ns(ahead, cut, room_ns, now_ns);
 	u32 piece_bytes = fit(ahead, cut, needs_ns);
@@ -291,7 +290,7 @@ static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u6
 	if (!k2_delay_knows(&ahead->delay, cut->inflight + 1))
 		reserve_ns = k2_device_reserve_ns(&ahead->device, cut->op);
 	if (cut->room_ns > reserve_ns)
-		return piece_that_fits_beside(ahead, cut, cut->room_ns - reserve_ns, now_ns);
+		return fit_beside(ahead, cut, cut->room_ns - reserve_ns, now_ns);
 	return 0;
 }
 
