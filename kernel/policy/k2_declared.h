@@ -88,8 +88,7 @@ struct k2_declared_flight {
 };
 
 struct k2_declared {
-	struct k2_declared_task
-		*task; /* memory for K2_DECLARED_MAX, of the caller; NULL: none yet */
+	struct k2_declared_task *task; /* memory of the caller for K2_DECLARED_MAX, or NULL */
 	u32 used; /* all tasks are below */
 	struct k2_limit limit[K2_DEVICE_OPS];
 	u32 least_bytes; /* of a piece; 0: K2_PIECE_MIN */
