@@ -120,10 +120,7 @@ static void k2_show_stream(struct seq_file *m, const struct k2_streams *streams,
 		seq_printf(m, "-%llu", k2_us(next.latest_ns - now_ns));
 	k2_show_edge(m, "gap", &pattern->gap);
 	k2_show_edge(m, "pause", &pattern->pause);
-	if (pattern->grid.period_ns) {
-		seq_printf(m, " period %llu", k2_us(pattern->grid.period_ns));
-		k2_show_edge(m, "early", &pattern->grid.early);
-	}
+	k2_show_edge(m, "bursts", &pattern->span[0]);
 	seq_puts(m, "\n");
 }
 

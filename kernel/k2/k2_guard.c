@@ -258,6 +258,15 @@ static void k2_mark_unguarded(struct k2_guard *guard, struct request *rq)
 	guard->unguarded_inflight++;
 }
 
+static void k2_dispatch_whole(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	if (k2_decide_whole(&k2->guard->ahead, k2_rq(rq)->queue))
+		k2_watch(k2, rq, blk_rq_bytes(rq), now_ns);
+	else
+		k2_lookahead_unwatched(&k2->guard->ahead);
+	k2_mark_unguarded(k2->guard, rq);
+}
+
 static void k2_hold(struct k2_data *k2, u64 until_ns)
 {
 	k2->guard->is_held = true;
@@ -284,7 +293,20 @@ u64 k2_guard_look(struct k2_guard *guard, u64 now_ns)
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	struct k2_lookahead *ahead = &k2->guard->ahead;
-	struct k2_offer offer = {
+	struct k2_decision decision;
+	struct k2_offer offer;
+
+	if (k2_decision_needs_time(ahead, &k2->policy)) {
+		now_ns = now_ns ?: ktime_get_ns();
+		k2_look_who_is_there(k2, now_ns);
+	}
+	/* As k2_decide() would, for much less. */
+	if (k2_looks_ahead(ahead, &k2->policy) && !ahead->declared.used &&
+	    k2_guards_nobody(ahead, k2_guarded_level(k2_rq(rq)->queue), now_ns)) {
+		k2_dispatch_whole(k2, rq, now_ns);
+		return blk_rq_bytes(rq);
+	}
+	offer = (struct k2_offer){
 		.queue = k2_rq(rq)->queue,
 		.op = k2_op(rq),
 		.bytes = blk_rq_bytes(rq),
@@ -292,12 +314,6 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 		.may_split = k2_may_split(rq),
 		.is_timed = k2_is_learned(rq),
 	};
-	struct k2_decision decision;
-
-	if (k2_decision_needs_time(ahead, &k2->policy)) {
-		now_ns = now_ns ?: ktime_get_ns();
-		k2_look_who_is_there(k2, now_ns);
-	}
 	decision = k2_decide(ahead, &k2->policy, &offer, now_ns);
 	if (decision.is_cut)
 		trace_k2_look_ahead(rq, decision.room_ns, decision.bytes, decision.piece_ns);
@@ -319,10 +335,13 @@ static void k2_note_excess(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	struct k2_lookahead *ahead = &k2->guard->ahead;
 	const struct k2_stream *stream = &ahead->streams.stream[k2_rq(rq)->stream];
-	struct k2_scene scene = k2_scene(k2, stream->level);
+	u64 excess_ns = k2_excess_ns(&stream->met, now_ns - rq->start_time_ns, ahead->rt_block_ns);
+	struct k2_scene scene;
 
-	k2_excess_end(&ahead->excess, &stream->met, &scene, now_ns - rq->start_time_ns,
-		      ahead->rt_block_ns);
+	if (likely(!excess_ns))
+		return;
+	scene = k2_scene(k2, stream->level);
+	k2_excess_end(&ahead->excess, &stream->met, &scene, excess_ns);
 }
 
 /* The device is done with @rq, or with a piece of it. */

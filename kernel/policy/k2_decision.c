@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "k2_decision.h"
 
-/* Without a stream, one command in so many is watched, so that the device is known to the first. */
-#define WATCHED_EVERY 16
-#define OP_WRITE      1
+#define OP_WRITE 1
 
 static bool has_queue(const struct k2_policy *policy)
 {
@@ -76,21 +74,6 @@ static void decide_cut(struct k2_lookahead *ahead, const struct k2_policy *polic
 		decision->hold_until_ns = cut.inflight ? 0 : cut.wait_until_ns;
 }
 
-/*
- * Nobody is guarded against it: it goes as a whole. Real-time is always watched: background joins
- * it only if its time is known, and the pace of writes depends on whether those of real-time stall.
- */
-static void decide_whole(struct k2_lookahead *ahead, const struct k2_offer *offer,
-			 struct k2_decision *decision)
-{
-	bool is_background = offer->queue >= K2_RT_LEVELS;
-
-	if (is_background)
-		k2_pace_untold(&ahead->pace);
-	decision->is_watched = !is_background || ++ahead->unwatched % WATCHED_EVERY == 0;
-	decision->is_unguarded = true;
-}
-
 /* Split by size, or as look-ahead and the pace of writes have it. */
 static void decide_undeclared(struct k2_lookahead *ahead, const struct k2_policy *policy,
 			      const struct k2_offer *offer, struct k2_decision *decision,
@@ -102,9 +85,9 @@ static void decide_undeclared(struct k2_lookahead *ahead, const struct k2_policy
 								offer->block_bytes);
 		return;
 	}
-	if (!ahead->streams.used ||
-	    !k2_lookahead_guards(ahead, k2_guarded_level(offer->queue), now_ns)) {
-		decide_whole(ahead, offer, decision);
+	if (k2_guards_nobody(ahead, k2_guarded_level(offer->queue), now_ns)) {
+		decision->is_watched = k2_decide_whole(ahead, offer->queue);
+		decision->is_unguarded = true;
 	} else {
 		decision->is_watched = true;
 		decision->is_unguarded = !offer->may_split;
@@ -134,7 +117,7 @@ static void decide_declared(struct k2_lookahead *ahead, const struct k2_policy *
 	};
 
 	/* What the device has besides is not known. */
-	if (k2_policy_inflight(policy) != ahead->watched_count)
+	if (k2_policy_inflight(policy) != declared->flight_count)
 		decision->bytes = 0;
 	else
 		decision->bytes =

@@ -15,6 +15,9 @@
 #include "k2_lookahead.h"
 #include "k2_policy.h"
 
+/* Without a stream, one command in so many is watched, so that the device is known to the first. */
+#define K2_WATCHED_EVERY 16
+
 /* A request at the head of its queue. */
 struct k2_offer {
 	u32 queue;
@@ -56,6 +59,25 @@ static inline bool k2_decision_needs_time(const struct k2_lookahead *ahead,
 					  const struct k2_policy *policy)
 {
 	return (k2_looks_ahead(ahead, policy) && ahead->streams.used) || ahead->declared.used;
+}
+
+/* Is there no real-time process of a level before @level that look-ahead guards? */
+static inline bool k2_guards_nobody(const struct k2_lookahead *ahead, u32 level, u64 now_ns)
+{
+	return !ahead->streams.used || !k2_lookahead_guards(ahead, level, now_ns);
+}
+
+/*
+ * Then k2_decide() would have a request of @queue go as a whole, unless there are declared tasks.
+ * Returns whether it is watched: real-time always, as background joins it only if its time is
+ * known, and as the pace of writes depends on whether those of real-time stall.
+ */
+static inline bool k2_decide_whole(struct k2_lookahead *ahead, u32 queue)
+{
+	if (queue < K2_RT_LEVELS)
+		return true;
+	k2_pace_untold(&ahead->pace);
+	return ++ahead->unwatched % K2_WATCHED_EVERY == 0;
 }
 
 /*

@@ -333,8 +333,12 @@ u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer
 void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u32 op, u32 bytes,
 			  u64 now_ns)
 {
-	u64 limit_ns = k2_declared_limit_ns(declared, op, bytes), due_ns = NOT_DUE;
+	u64 limit_ns, due_ns = NOT_DUE;
 
+	/* No limit is known. Tasks that come later wait until such commands have ended. */
+	if (!declared->task)
+		return;
+	limit_ns = k2_declared_limit_ns(declared, op, bytes);
 	/* It is only needed to tell why a task waited. */
 	if (declared->used)
 		due_ns = now_ns + work_left_ns(declared, now_ns) + limit_ns;
@@ -342,6 +346,7 @@ void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u
 		declared->work_since_ns = now_ns;
 	declared->flight[flight] = (struct k2_declared_flight){level, limit_ns, due_ns};
 	declared->flights |= 1U << flight;
+	declared->flight_count++;
 	if (declared->is_forced)
 		declared->forced_flights |= 1U << flight;
 	declared->is_forced = false;
@@ -351,12 +356,14 @@ void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u
 void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns)
 {
 	const struct k2_declared_flight *there = &declared->flight[flight];
-	u64 overrun_ns = since_ns(now_ns, there->due_ns);
+	u64 overrun_ns;
 	u32 i;
 
 	if (!(declared->flights & (1U << flight)))
 		return;
+	overrun_ns = since_ns(now_ns, there->due_ns);
 	declared->flights &= ~(1U << flight);
+	declared->flight_count--;
 	declared->forced_flights &= ~(1U << flight);
 	declared->work_ns -= there->limit_ns;
 	declared->work_since_ns = now_ns;

@@ -95,6 +95,7 @@ struct k2_declared {
 	/* What the device has of k2. */
 	struct k2_declared_flight flight[K2_DECLARED_FLIGHTS];
 	u32 flights; /* one bit for each in use */
+	u32 flight_count;
 	u32 forced_flights; /* one bit for each that was dispatched though it did not fit */
 	bool is_forced; /* the next one is one of these */
 	u64 work_ns; /* the sum of their limits */

@@ -115,22 +115,6 @@ static u32 line_ns(const struct k2_op_device *op, u32 units)
 	return clamp_ns((u64)low + (low * more >> octave));
 }
 
-/* What takes longer has stalled. */
-static u32 overrun_ns_max(const struct k2_op_device *op)
-{
-	return 2 * op->line_ns[0];
-}
-
-static u32 reserve_ns(const struct k2_op_device *op)
-{
-	u32 ns = op->reserve_ns[0] > op->reserve_ns[1] ? op->reserve_ns[0] : op->reserve_ns[1];
-
-	/* It may not have been slow yet. */
-	if (!op->has_seen_epoch && ns < overrun_ns_max(op))
-		return overrun_ns_max(op);
-	return ns;
-}
-
 static void turn_epoch(struct k2_op_device *op, u64 now_ns)
 {
 	u32 i;
@@ -174,7 +158,7 @@ static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, bool was_jo
 	/* By those that joined it. */
 	if (was_joined && over_ns > op->line_ns[0])
 		return !best_of(op, octave_of(units))->units;
-	if (over_ns > overrun_ns_max(op)) {
+	if (over_ns > k2_overrun_ns_max(op)) {
 		op->stalls++;
 		if (over_ns > op->stall_ns_max)
 			op->stall_ns_max = over_ns;
@@ -235,7 +219,7 @@ u64 k2_device_time_ns(const struct k2_device *device, u32 op_number, u32 bytes)
 {
 	const struct k2_op_device *op = &device->op[op_number];
 
-	return op->is_known ? (u64)line_ns(op, units_of(bytes)) + reserve_ns(op) : 0;
+	return op->is_known ? (u64)line_ns(op, units_of(bytes)) + k2_op_reserve_ns(op) : 0;
 }
 
 bool k2_device_lacks(const struct k2_device *device, u32 op_number, u32 bytes)
@@ -259,11 +243,6 @@ u32 k2_device_fit(const struct k2_device *device, u32 op_number, u32 bytes, u64 
 		if (low + bit < units && line_ns(op, low + bit) <= room_ns)
 			low += bit;
 	return (low ? low : 1) << K2_PIECE_MIN_SHIFT;
-}
-
-u64 k2_device_reserve_ns(const struct k2_device *device, u32 op_number)
-{
-	return reserve_ns(&device->op[op_number]);
 }
 
 u64 k2_device_recent_ns(const struct k2_device *device, u32 op_number)

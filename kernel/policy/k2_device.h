@@ -72,8 +72,27 @@ u64 k2_device_time_ns(const struct k2_device *device, u32 op, u32 bytes);
 /* Has no command of about this size had the device for itself lately? */
 bool k2_device_lacks(const struct k2_device *device, u32 op, u32 bytes);
 
+/* What misses the line by more has stalled. */
+static inline u32 k2_overrun_ns_max(const struct k2_op_device *op)
+{
+	return 2 * op->line_ns[0];
+}
+
+static inline u32 k2_op_reserve_ns(const struct k2_op_device *op)
+{
+	u32 ns = op->reserve_ns[0] > op->reserve_ns[1] ? op->reserve_ns[0] : op->reserve_ns[1];
+
+	/* It may not have been slow yet. */
+	if (!op->has_seen_epoch && ns < k2_overrun_ns_max(op))
+		return k2_overrun_ns_max(op);
+	return ns;
+}
+
 /* By how much a command may miss the line. */
-u64 k2_device_reserve_ns(const struct k2_device *device, u32 op);
+static inline u64 k2_device_reserve_ns(const struct k2_device *device, u32 op)
+{
+	return k2_op_reserve_ns(&device->op[op]);
+}
 
 /* By how much the last few have missed it: does the device have a slow episode now? */
 u64 k2_device_recent_ns(const struct k2_device *device, u32 op);

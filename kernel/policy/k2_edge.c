@@ -6,13 +6,9 @@
 #define HALF_NS	   8000000000ULL
 /* but the first halves are shorter: programs start unlike they go on. */
 #define SHORT_HALVES 3
-/* Of fewer times nothing is known, and of few the edge is chance. */
-#define KNOWN_MIN 4
-#define FEW_COUNT 16
-#define EDGE_FEW  128
-#define MARGIN	  20U
 /* One of so many may be an outlier. */
 #define OUTLIER_COUNT 8
+#define MARGIN	      20U
 
 u32 k2_edge_shortest(const struct k2_edge *edge)
 {
@@ -50,14 +46,18 @@ static void turn_half(struct k2_edge *edge, u64 now_ns)
 		edge->since_ns = now_ns;
 }
 
-static void keep(struct k2_edge *edge, u32 time)
+/* Returns whether it is one of the shortest or the longest. */
+static bool keep(struct k2_edge *edge, u32 time)
 {
-	u32 low = time, high = time, i;
+	u32 low = time, high = time, count = edge->count[0]++, i;
 
+	if (count >= OUTLIER_COUNT && time >= edge->low[0][K2_EDGE_KEPT - 1] &&
+	    time <= edge->high[0][K2_EDGE_KEPT - 1])
+		return false;
 	for (i = 0; i < K2_EDGE_KEPT; i++) {
 		u32 *at_low = &edge->low[0][i], *at_high = &edge->high[0][i], other;
 
-		if (i >= edge->count[0]) {
+		if (i >= count) {
 			*at_low = low;
 			*at_high = high;
 			break;
@@ -73,24 +73,24 @@ static void keep(struct k2_edge *edge, u32 time)
 			high = other;
 		}
 	}
-	edge->count[0]++;
+	return true;
 }
 
 /*
- * The limit of the longest. One of many that is far above all others is an exception: a program
- * starts, or is late once.
+ * As far beyond the longest as that is from the fourth. One of many that is far above all others is
+ * an exception: a program starts.
  */
-static u32 upper(const struct k2_edge *edge, u32 half, u32 margin)
+static u32 upper(const struct k2_edge *edge, u32 half)
 {
 	const u32 *high = edge->high[half];
 	u32 rest;
 
 	if (edge->count[half] < K2_EDGE_KEPT)
-		return edge->count[half] ? high[0] + margin : 0;
+		return edge->count[half] ? high[0] : 0;
 	rest = high[1] - high[K2_EDGE_KEPT - 1];
-	if (edge->count[half] >= OUTLIER_COUNT && high[0] - high[1] > 4 * rest + margin)
-		return high[1] + rest + margin;
-	return high[0] + high[0] - high[K2_EDGE_KEPT - 1] + margin;
+	if (edge->count[half] >= OUTLIER_COUNT && high[0] - high[1] > 4 * rest + MARGIN)
+		return high[1] + rest;
+	return high[0] + high[0] - high[K2_EDGE_KEPT - 1];
 }
 
 /* The larger of the distances of both halves. */
@@ -107,23 +107,20 @@ static u32 low_distance(const struct k2_edge *edge)
 	return most;
 }
 
-void k2_edge_add(struct k2_edge *edge, u32 time, u32 scale, u64 now_ns)
+void k2_edge_add(struct k2_edge *edge, u32 time, u64 now_ns)
 {
-	u32 count, margin, low, high, before;
+	u32 low, latest;
 
 	turn_half(edge, now_ns);
-	keep(edge, time);
-	edge->earliest = 0;
-	count = k2_edge_count(edge);
-	if (count < KNOWN_MIN)
+	if (!keep(edge, time))
 		return;
-	margin = MARGIN + (count < FEW_COUNT ? (scale >> 9) * (FEW_COUNT - count) : 0);
-	low = (count < EDGE_FEW ? 4 : 3) * low_distance(edge) + margin;
+	edge->earliest = 0;
+	if (k2_edge_count(edge) < K2_EDGE_KEPT)
+		return;
+	low = low_distance(edge) + MARGIN;
 	/* A wider margin would be no limit. */
 	if (low < k2_edge_shortest(edge) / 3)
 		edge->earliest = k2_edge_shortest(edge) - low;
-	high = upper(edge, 0, margin);
-	before = upper(edge, 1, margin);
-	high = high > before ? high : before;
-	edge->latest = high < K2_TIME_MAX ? high : K2_TIME_MAX;
+	latest = (u32)k2_max(upper(edge, 0), upper(edge, 1)) + MARGIN;
+	edge->latest = (u32)k2_min(latest, K2_TIME_MAX);
 }

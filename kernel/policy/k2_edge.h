@@ -5,7 +5,7 @@
  * Problem: the shortest time that was seen is not the shortest that is possible.
  *
  * Model: the four shortest and the four longest times are kept. Their distance shows how sharp the
- * edge is, and the limit lies a multiple of it beyond the edge. An epoch has two halves: times that
+ * edge is, and the limit lies as far beyond the edge. An epoch has two halves: times that
  * neither this half nor the last has seen are forgotten.
  *
  * Times are in units of K2_TIME_NS, and no longer than K2_TIME_MAX, 18 minutes.
@@ -26,7 +26,7 @@ struct k2_edge {
 	u32 count[2];
 	u32 short_halves; /* to come */
 	u64 since_ns; /* the begin of this half */
-	/* Limits of the next time. earliest 0: there is none; both 0: not known. */
+	/* Limits of the next time; earliest 0: there is none, or fewer than four are known. */
 	u32 earliest, latest;
 };
 
@@ -35,8 +35,7 @@ static inline u32 k2_time(u64 ns)
 	return ns >> K2_TIME_SHIFT < K2_TIME_MAX ? (u32)(ns >> K2_TIME_SHIFT) : K2_TIME_MAX;
 }
 
-/* @scale: what a few times show may be off by a part of it. */
-void k2_edge_add(struct k2_edge *edge, u32 time, u32 scale, u64 now_ns);
+void k2_edge_add(struct k2_edge *edge, u32 time, u64 now_ns);
 
 static inline u32 k2_edge_count(const struct k2_edge *edge)
 {

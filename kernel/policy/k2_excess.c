@@ -34,12 +34,8 @@ static enum k2_excess_cause cause_of(const struct k2_met *met, const struct k2_s
 }
 
 void k2_excess_end(struct k2_excess *excess, const struct k2_met *met, const struct k2_scene *scene,
-		   u64 took_ns, u64 block_ns)
+		   u64 excess_ns)
 {
-	u64 limit_ns = met->alone_ns + block_ns;
-
-	if (!met->alone_ns || took_ns <= limit_ns)
-		return;
 	excess->count[cause_of(met, scene)]++;
-	excess->ns_max = k2_max(excess->ns_max, took_ns - limit_ns);
+	excess->ns_max = k2_max(excess->ns_max, excess_ns);
 }

@@ -48,8 +48,16 @@ struct k2_excess {
 void k2_excess_arrival(struct k2_met *met, const struct k2_scene *scene, bool is_first,
 		       u64 alone_ns);
 
-/* It took @took_ns, and may wait for @block_ns. */
+/* By how much has one that took @took_ns, and may wait for @block_ns, exceeded the bound? */
+static inline u64 k2_excess_ns(const struct k2_met *met, u64 took_ns, u64 block_ns)
+{
+	u64 limit_ns = met->alone_ns + block_ns;
+
+	return met->alone_ns && took_ns > limit_ns ? took_ns - limit_ns : 0;
+}
+
+/* It has, by @excess_ns. */
 void k2_excess_end(struct k2_excess *excess, const struct k2_met *met, const struct k2_scene *scene,
-		   u64 took_ns, u64 block_ns);
+		   u64 excess_ns);
 
 #endif /* K2_EXCESS_H */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-#include "k2_background.h"
 #include "k2_lookahead.h"
 
 #define NS_PER_US 1000ULL
@@ -54,7 +53,10 @@ bool k2_lookahead_guards(const struct k2_lookahead *ahead, u32 level, u64 now_ns
 
 u32 k2_lookahead_rt_arrival(struct k2_lookahead *ahead, const struct k2_thread *thread, u64 now_ns)
 {
-	return k2_streams_arrival(&ahead->streams, thread, now_ns, ahead->rt_block_ns);
+	bool meets_background = ahead->needs_ns > ahead->rt_needs_ns;
+
+	return k2_streams_arrival(&ahead->streams, thread, now_ns,
+				  meets_background ? ahead->rt_block_ns : K2_NEVER);
 }
 
 void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns)
@@ -340,27 +342,13 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes,
 	ahead->needs_ns += ahead->flight[number].needs_ns;
 	if (level < K2_RT_LEVELS) {
 		ahead->rt_needs_ns += ahead->flight[number].needs_ns;
-		ahead->rt_watched |= 1U << number;
+		ahead->level_watched[level]++;
+		ahead->levels_watched |= 1U << level;
 	}
 	k2_declared_dispatch(&ahead->declared, number, level, op, bytes, now_ns);
 	if (op == OP_WRITE)
 		k2_pace_begin(&ahead->pace, bytes, now_ns);
 	return number;
-}
-
-bool k2_lookahead_has_lower(const struct k2_lookahead *ahead, u32 level)
-{
-	u32 left;
-
-	for (left = ahead->rt_watched; left; left &= left - 1)
-		if (ahead->flight[__builtin_ctz(left)].level > level)
-			return true;
-	return false;
-}
-
-void k2_lookahead_unwatched(struct k2_lookahead *ahead)
-{
-	ahead->is_alone = false;
 }
 
 /* What most commands like it need by themselves. */
@@ -372,13 +360,9 @@ static u64 alone_ns(const struct k2_lookahead *ahead, const struct k2_flight *fl
 }
 
 /* @flight took @took_ns, and others were with the device when it was dispatched. */
-static void learn_delay(struct k2_lookahead *ahead, const struct k2_flight *flight, u64 took_ns,
-			u64 now_ns)
+static void learn_delay(struct k2_lookahead *ahead, const struct k2_flight *flight, u64 needs_ns,
+			u64 took_ns, u64 now_ns)
 {
-	u64 needs_ns = alone_ns(ahead, flight);
-
-	if (!needs_ns)
-		return;
 	took_ns = took_ns > needs_ns ? took_ns - needs_ns : 0;
 	k2_delay_learn(&ahead->delay, flight->others, took_ns + flight->worked_ns,
 		       flight->others_ns, now_ns);
@@ -386,12 +370,16 @@ static void learn_delay(struct k2_lookahead *ahead, const struct k2_flight *flig
 
 static void forget_flight(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 {
+	const struct k2_flight *flight = &ahead->flight[number];
+
 	k2_declared_done(&ahead->declared, number, now_ns);
-	ahead->needs_ns -= ahead->flight[number].needs_ns;
-	if (ahead->flight[number].level < K2_RT_LEVELS)
-		ahead->rt_needs_ns -= ahead->flight[number].needs_ns;
+	ahead->needs_ns -= flight->needs_ns;
+	if (flight->level < K2_RT_LEVELS) {
+		ahead->rt_needs_ns -= flight->needs_ns;
+		if (!--ahead->level_watched[flight->level])
+			ahead->levels_watched &= ~(1U << flight->level);
+	}
 	ahead->watched &= ~(1U << number);
-	ahead->rt_watched &= ~(1U << number);
 	ahead->watched_count--;
 	if (ahead->first == number)
 		ahead->first = K2_FLIGHT_NONE;
@@ -420,19 +408,19 @@ void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 {
 	const struct k2_flight *flight = &ahead->flight[number];
 	u64 took_ns = now_ns > flight->since_ns ? now_ns - flight->since_ns : 0;
+	u64 needs_ns = alone_ns(ahead, flight);
 
 	if (flight->level < K2_RT_LEVELS && flight->op != OP_WRITE)
-		k2_pace_rt_read(&ahead->pace,
-				took_ns > alone_ns(ahead, flight) + ahead->rt_block_ns, now_ns);
+		k2_pace_rt_read(&ahead->pace, took_ns > needs_ns + ahead->rt_block_ns, now_ns);
 	if (flight->op == OP_WRITE)
 		k2_pace_end(&ahead->pace, flight->bytes, stalled_ns(ahead, flight, took_ns),
 			    now_ns);
 	/* Alone, a command takes no longer than it took next to others. */
-	if (ahead->first == number || ahead->probe == number || took_ns < alone_ns(ahead, flight))
+	if (ahead->first == number || ahead->probe == number || took_ns < needs_ns)
 		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns,
 				ahead->first != number || !ahead->is_alone, now_ns);
-	if (flight->others)
-		learn_delay(ahead, flight, took_ns, now_ns);
+	if (flight->others && needs_ns)
+		learn_delay(ahead, flight, needs_ns, took_ns, now_ns);
 	forget_flight(ahead, number, now_ns);
 	ahead->busy_ns = now_ns;
 }

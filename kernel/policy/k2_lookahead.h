@@ -23,6 +23,7 @@
 #define K2_LOOKAHEAD_H
 
 #include "k2_anticipation.h"
+#include "k2_background.h"
 #include "k2_declared.h"
 #include "k2_delay.h"
 #include "k2_device.h"
@@ -64,7 +65,8 @@ struct k2_lookahead {
 	struct k2_anticipation anticipation;
 	struct k2_flight flight[K2_FLIGHTS];
 	u32 watched; /* one bit for each in use */
-	u32 rt_watched; /* of these, real-time */
+	u8 level_watched[K2_RT_LEVELS]; /* of each real-time level, so many */
+	u32 levels_watched; /* one bit for each of these that is not 0 */
 	u32 watched_count;
 	u32 first; /* the one that found the device idle, until it ends, or K2_FLIGHT_NONE */
 	bool is_alone; /* nothing has joined it */
@@ -135,9 +137,17 @@ u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cu
  */
 u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes, u32 inflight,
 		       u64 now_ns);
-void k2_lookahead_unwatched(struct k2_lookahead *ahead);
+static inline void k2_lookahead_unwatched(struct k2_lookahead *ahead)
+{
+	ahead->is_alone = false;
+}
+
 /* Is a real-time request of a level after @level watched? */
-bool k2_lookahead_has_lower(const struct k2_lookahead *ahead, u32 level);
+static inline bool k2_lookahead_has_lower(const struct k2_lookahead *ahead, u32 level)
+{
+	return ahead->levels_watched >> (level + 1);
+}
+
 /* The device has done it. */
 void k2_lookahead_done(struct k2_lookahead *ahead, u32 flight, u64 now_ns);
 /* The driver gave it back: what time it took says nothing. */

@@ -311,8 +311,3 @@ void k2_pace_cancel(struct k2_pace *pace)
 	pace->inflight--;
 	k2_pace_untold(pace);
 }
-
-void k2_pace_untold(struct k2_pace *pace)
-{
-	pace->window_ns = 0;
-}

@@ -144,7 +144,7 @@ u32 k2_streams_arrival(struct k2_streams *streams, const struct k2_thread *threa
 	if (process == K2_STREAM_NONE)
 		return K2_STREAM_NONE;
 	stream = &streams->stream[process];
-	if (stream->pattern.arrival_ns &&
+	if (tolerance_ns != K2_NEVER && stream->pattern.arrival_ns &&
 	    next_of(streams, process, now_ns).earliest_ns > now_ns + tolerance_ns)
 		streams->early_count++;
 	k2_pattern_arrival(&stream->pattern, now_ns);
@@ -221,11 +221,12 @@ static bool is_guarded(const struct k2_streams *streams, u32 number, u32 level, 
 		       u64 now_ns)
 {
 	const struct k2_pattern *pattern = &streams->stream[number].pattern;
-	u64 longest = k2_max(k2_edge_longest(&pattern->gap), k2_edge_longest(&pattern->pause));
-	u64 quiet_ns = silent_ns(pattern, now_ns);
+	u64 quiet_ns, longest;
 
-	if (!is_process(streams, number) || streams->stream[number].level >= level)
+	if (streams->stream[number].level >= level || !is_process(streams, number))
 		return false;
+	quiet_ns = silent_ns(pattern, now_ns);
+	longest = k2_max(k2_edge_longest(&pattern->gap), k2_edge_longest(&pattern->pause));
 	if (!idle_ns || quiet_ns < 2 * K2_TIME_NS * longest)
 		return true;
 	return quiet_ns < idle_ns && (quiet_ns < NO_THREAD_NS || has_thread(streams, number));

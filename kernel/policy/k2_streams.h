@@ -47,7 +47,7 @@ struct k2_thread {
  * A request of @thread arrives; returns the number of its stream, for k2_streams_end(), or
  * K2_STREAM_NONE if there is no memory or all streams have requests outstanding. If all are used,
  * the one that was silent longest is forgotten. @tolerance_ns: so much earlier than expected does
- * no harm.
+ * no harm; K2_NEVER: at no time it does.
  */
 u32 k2_streams_arrival(struct k2_streams *streams, const struct k2_thread *thread, u64 now_ns,
 		       u64 tolerance_ns);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * reader DEV BYTES DEPTH ROUNDS: reads at random places, DEPTH at once, and waits for all of them;
- * ROUNDS times, after as many to warm up. sched_rr_get_interval(), which nothing else calls, marks
- * begin and end for step.c. Runs in the guest of steady_lab/figures/cpu_cost.py, under SCHED_FIFO: when the
- * kernel's workers run then does not depend on how much CPU time they had before.
+ * ROUNDS times, after WARM_ROUNDS: the device is known then, and the pattern of a real-time stream.
+ * sched_rr_get_interval(), which nothing else calls, marks begin and end for step.c. Runs in the
+ * guest of steady_lab/figures/cpu_cost.py, under SCHED_FIFO: when the kernel's workers run then does
+ * not depend on how much CPU time they had before.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -16,7 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 64
+#define DEPTH_MAX   64
+#define WARM_ROUNDS 200
 
 static void die(const char *what)
 {
@@ -83,7 +85,7 @@ int main(int argc, char **argv)
 		die("sched_setscheduler");
 	if (syscall(SYS_io_setup, DEPTH_MAX, &context))
 		die("io_setup");
-	for (int i = 0; i < rounds; i++)
+	for (int i = 0; i < WARM_ROUNDS; i++)
 		read_at_once(context, fd, data, bytes, depth);
 	sched_rr_get_interval(0, &interval);
 	for (int i = 0; i < rounds; i++)

@@ -18,19 +18,28 @@ static void begin(const struct k2_scene *found)
 	k2_excess_arrival(&met, found, true, ALONE);
 }
 
+/* A request took @took_ns. */
+static void end(const struct k2_scene *left, u64 took_ns)
+{
+	u64 excess_ns = k2_excess_ns(&met, took_ns, BLOCK);
+
+	if (excess_ns)
+		k2_excess_end(&excess, &met, left, excess_ns);
+}
+
 /* How often @cause was counted after a request that took too long. */
 static u64 count_after(enum k2_excess_cause cause, const struct k2_scene *found,
 		       const struct k2_scene *left)
 {
 	begin(found);
-	k2_excess_end(&excess, &met, left, TOO_LONG, BLOCK);
+	end(left, TOO_LONG);
 	return excess.count[cause];
 }
 
 static void a_request_in_its_time_is_not_counted(void)
 {
 	begin(&quiet);
-	k2_excess_end(&excess, &met, &quiet, ALONE + BLOCK, BLOCK);
+	end(&quiet, ALONE + BLOCK);
 	for (u32 cause = 0; cause < K2_EXCESS_CAUSES; cause++)
 		EXPECT(excess.count[cause], 0);
 	EXPECT(excess.ns_max, 0);
@@ -39,8 +48,8 @@ static void a_request_in_its_time_is_not_counted(void)
 static void the_longest_excess_is_kept(void)
 {
 	begin(&quiet);
-	k2_excess_end(&excess, &met, &quiet, ALONE + BLOCK + 7, BLOCK);
-	k2_excess_end(&excess, &met, &quiet, ALONE + BLOCK + 5, BLOCK);
+	end(&quiet, ALONE + BLOCK + 7);
+	end(&quiet, ALONE + BLOCK + 5);
 	EXPECT(excess.ns_max, 7);
 	EXPECT(excess.count[K2_EXCESS_DEVICE], 2);
 }
@@ -87,9 +96,9 @@ static void requests_that_are_outstanding_together_share_a_cause(void)
 
 	begin(&quiet);
 	k2_excess_arrival(&met, &found, false, 2 * ALONE);
-	k2_excess_end(&excess, &met, &quiet, TOO_LONG, BLOCK);
+	end(&quiet, TOO_LONG);
 	EXPECT(excess.count[K2_EXCESS_BACKGROUND], 0);
-	k2_excess_end(&excess, &met, &quiet, ALONE + TOO_LONG, BLOCK);
+	end(&quiet, ALONE + TOO_LONG);
 	EXPECT(excess.count[K2_EXCESS_BACKGROUND], 1);
 }
 
@@ -97,7 +106,7 @@ static void nothing_is_counted_before_the_device_is_known(void)
 {
 	excess = (struct k2_excess){0};
 	k2_excess_arrival(&met, &quiet, true, 0);
-	k2_excess_end(&excess, &met, &quiet, TOO_LONG, BLOCK);
+	end(&quiet, TOO_LONG);
 	EXPECT(excess.count[K2_EXCESS_DEVICE], 0);
 }
 

@@ -78,8 +78,8 @@ class Cost:
 
 LOADS = (
     Load("one at a time", 64, 4, 1, 4),
-    Load("16 at once", 64, 4, 16, 1),
-    Load("16 at once, 1 tag", 1, 4, 16, 1),
+    Load("16 at once", 64, 4, 16, 2),
+    Load("16 at once, 1 tag", 1, 4, 16, 2),
 )
 NONE = Scheduler("none", "none")
 MQ_DEADLINE = Scheduler("mq-deadline", "mq-deadline")
