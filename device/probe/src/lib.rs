@@ -7,9 +7,11 @@
 //!
 //! [`place`] reads and writes a device; [`rounds`] says what is measured in which order, and gives
 //! [`samples`]; [`fit`] makes times of them, with [`mod@line`], [`states`] and [`tail`]; [`queue`], [`cache`] and
-//! [`discard`] measure what only some devices have; [`profile`] is the result.
+//! [`discard`] measure what only some devices have; [`traffic`] tells whether others used the disk
+//! meanwhile. [`profile`] is the result, and [`mod@compare`] compares two.
 
 pub mod cache;
+pub mod compare;
 pub mod discard;
 pub mod fit;
 pub mod line;
@@ -20,3 +22,4 @@ pub mod rounds;
 pub mod samples;
 pub mod states;
 pub mod tail;
+pub mod traffic;

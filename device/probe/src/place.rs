@@ -20,6 +20,11 @@ pub enum ProbeError {
     /// Smaller than what is measured on it.
     #[error("{path} has {bytes} bytes: must have at least {least}")]
     TooSmall { path: String, bytes: u64, least: u64 },
+    #[error(
+        "{disturbed} of {all} commands met other I/O on the disk (stop what uses it; if a file \
+         system adds writes to each of ours, as btrfs does, name a partition with --write)"
+    )]
+    Busy { disturbed: u64, all: u64 },
     /// Ctrl-C or another signal.
     #[error("interrupted")]
     Interrupted,
@@ -95,6 +100,10 @@ impl Place {
         let took = begun.elapsed();
         flushed.map_err(|error| ProbeError::Io(self.path.clone(), error))?;
         Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub fn way(&self) -> Way {
+        self.way
     }
 
     pub fn writes(&self) -> bool {

@@ -2,7 +2,8 @@
 //! The result: a device profile (`docs/spec/profile-1.md`), a device spec of the lab with what it
 //! rests on.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use steadyio_core::identity::Identity;
 
 use crate::fit::Times;
 use crate::line::Line;
@@ -16,50 +17,50 @@ const PRODUCT_CHARS: usize = 6;
 /// Consecutive data on one unit: more than any request, so that one request does not become faster.
 const STRIPE_KIB: u64 = 1024;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    pub schema: &'static str,
+    pub schema: String,
     pub name: String,
     pub title: String,
     pub source: String,
     pub card: Card,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Depth>,
     pub read: Cost,
     /// None: writes were not measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<WriteCost>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flush: Option<Base>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erase: Option<Parts>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<Slow>,
     pub seen: AllSeen,
     pub limits: Limits,
     pub probe: Probe,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Card {
     pub product: String,
     pub capacity_mib: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stripe_kib: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus_per_kib_ns: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Depth {
     pub depth: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     pub base_ns: u64,
     pub per_kib_ns: u64,
@@ -68,7 +69,7 @@ pub struct Cost {
     pub jitter_ns: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WriteCost {
     #[serde(flatten)]
     pub cost: Cost,
@@ -76,72 +77,95 @@ pub struct WriteCost {
     pub pause_ns: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cache {
     pub kib: u64,
     pub base_ns: u64,
     pub per_kib_ns: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Base {
     pub base_ns: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parts {
     pub base_ns: u64,
     pub per_kib_ns: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slow {
     pub period_us: u64,
     pub length_us: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AllSeen {
     pub read: Seen,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<Seen>,
 }
 
 /// What an operation's times rest on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     pub samples: u64,
     pub longest_ns: u64,
+    /// For how long it was measured,
+    #[serde(default)]
+    pub seconds: u64,
+    /// and how many commands met other I/O on the disk, and were left out.
+    #[serde(default)]
+    pub disturbed: u64,
     /// So much longer was the worst than these times allow.
     pub beyond_ns: u64,
+    /// How often one was longer.
+    #[serde(default)]
+    pub beyond_count: u64,
     /// With 95 % confidence no more than this of a million such commands take longer than the
     /// longest, if they are independent.
     pub longer_ppm_max: f64,
-    /// By so much one command of a million is longer than base, KiB and jump take, if they are independent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// By so much one command of a million is longer than most of its size, without slow states and
+    /// pauses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub million_ns: Option<u64>,
     /// The same: no more than this, with 95 % confidence.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub million_ns_max: Option<u64>,
-    /// Of pauses, the least that was written between two, and the longest.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Why `million_ns` is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub million_unknown: Option<String>,
+    /// Of pauses how many, the least that was written between two, and the longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_kib_min: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_ns_max: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     pub max_sectors_kb: u64,
     pub nr_requests: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
     pub steady: String,
     pub kernel: String,
     /// The kernel's name of it, which tells an SSD.
     pub disk: String,
+    /// Of the whole disk, as sysfs has it.
+    #[serde(default)]
+    pub model: String,
+    #[serde(default)]
+    pub size_bytes: u64,
+    /// Of its number; `None`: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial_sha256: Option<String>,
     pub seconds: u64,
 }
 
@@ -197,12 +221,42 @@ impl Seen {
         Seen {
             samples: times.samples,
             longest_ns: times.longest_ns,
+            seconds: times.length.as_secs(),
+            disturbed: times.disturbed,
             beyond_ns: whole(times.beyond_ns),
+            beyond_count: times.states.rare,
             longer_ppm_max: (share * 1e7).round() / 10.0,
-            million_ns: times.tail.map(|tail| whole(tail.estimate)),
-            million_ns_max: times.tail.map(|tail| whole(tail.at_most)),
+            million_ns: times.tail.ok().map(|tail| whole(tail.estimate)),
+            million_ns_max: times.tail.ok().map(|tail| whole(tail.at_most)),
+            million_unknown: times.tail.err().map(|why| why.to_string()),
+            pauses: has_pauses.then_some(times.states.pauses),
             pause_kib_min: has_pauses.then_some(times.states.pause_kib_min),
             pause_ns_max: has_pauses.then_some(whole(times.states.pause_ns_max)),
+        }
+    }
+}
+
+impl Profile {
+    /// One that was written before, of this version or an earlier one.
+    pub fn parse(text: &str) -> Result<Profile, String> {
+        let profile: Profile = toml::from_str(text).map_err(|error| error.to_string())?;
+        if profile.schema != PROFILE_SCHEMA {
+            return Err(format!("schema = \"{}\": must be \"{PROFILE_SCHEMA}\"", profile.schema));
+        }
+        Ok(profile)
+    }
+}
+
+impl Probe {
+    pub fn new(steady: &str, kernel: String, disk: &str, identity: &Identity) -> Probe {
+        Probe {
+            steady: steady.into(),
+            kernel,
+            disk: disk.into(),
+            model: identity.model.clone(),
+            size_bytes: identity.size_bytes,
+            serial_sha256: identity.serial_sha256(),
+            seconds: 0,
         }
     }
 }

@@ -7,9 +7,13 @@ pub struct Sample {
     pub kib: u64,
     /// It went on where the one before had ended.
     pub continues: bool,
+    /// Its round, counted from 0.
+    pub round: u32,
     /// Since the first sample.
     pub begun_ns: u64,
     pub took_ns: u64,
+    /// Written to the disk before it began, by anybody.
+    pub written_kib: u64,
 }
 
 /// The middle of some numbers; 0 of none.

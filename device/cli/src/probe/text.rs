@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a profile says, for people.
 
-use steadyio_probe::profile::{Cost, Profile, Seen};
+use steadyio_probe::profile::{CONFIDENCE, Cost, Profile, Seen};
 
 use crate::table::align;
 
@@ -17,6 +17,10 @@ const HEAD: [&str; 9] = [
     "beyond us",
 ];
 const WORDS: [usize; 1] = [0];
+/// An event that n tries never met has, with 95 % confidence, a probability of at most 3 / n.
+const RULE_OF_THREE: f64 = 3.0;
+/// As many of an event make a model of it, with some to spare.
+const EVENTS_WANTED: u64 = 10;
 
 fn us(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1_000.0)
@@ -62,19 +66,71 @@ pub fn summary(profile: &Profile) -> String {
     if let Some(flush) = &profile.flush {
         say(format!("a flush takes {} us", us(flush.base_ns)));
     }
-    say(format!(
-        "with 95 % confidence at most {} of a million reads take longer than the longest, if they \
-         are independent",
-        profile.seen.read.longer_ppm_max
-    ));
     let all = [("read", Some(&profile.seen.read)), ("write", profile.seen.write.as_ref())];
-    for (name, seen) in all {
-        let Some(most) = seen.and_then(|seen| seen.million_ns_max) else { continue };
-        say(format!(
-            "with 95 % confidence one {name} of a million takes {} us longer than base, KiB and jump, \
-             or less, if they are independent",
-            us(most)
-        ));
+    for (name, seen) in all.into_iter().filter_map(|(name, seen)| Some((name, seen?))) {
+        of_seen(name, seen).into_iter().for_each(&mut say);
     }
     text
+}
+
+/// What the samples of one operation say, and what they do not.
+fn of_seen(name: &str, seen: &Seen) -> Vec<String> {
+    let mut lines = Vec::new();
+    if seen.disturbed > 0 {
+        let of = seen.disturbed + seen.samples;
+        lines.push(format!("{} of {of} {name}s met other I/O, and are left out", seen.disturbed));
+    }
+    lines.push(match (seen.million_ns_max, &seen.million_unknown) {
+        (Some(most), _) => format!(
+            "with 95 % confidence one usual {name} of a million takes {} us longer than most of its \
+             size, or less, and at most {} of a million are longer than the longest",
+            us(most),
+            seen.longer_ppm_max
+        ),
+        (None, Some(why)) => {
+            format!("how long one usual {name} of a million takes is not known: {why}")
+        }
+        (None, None) => return lines,
+    });
+    lines.extend(pauses(seen));
+    lines.push(rare(name, seen));
+    lines
+}
+
+/// The longest of so many pauses is no bound.
+fn pauses(seen: &Seen) -> Option<String> {
+    let count = seen.pauses.filter(|count| *count > 0)?;
+    let longer = 100.0 * (1.0 - (1.0 - CONFIDENCE).powf(1.0 / count as f64));
+    Some(format!(
+        "{count} pauses were met, the longest of {} ms: with 95 % confidence at most {longer:.0} % of \
+         all are longer, if they are independent",
+        seen.pause_ns_max.unwrap_or(0) / 1_000_000
+    ))
+}
+
+/// Events that are too rare for this sample.
+fn rare(name: &str, seen: &Seen) -> String {
+    if seen.beyond_count == 0 {
+        let apart = seen.seconds as f64 / RULE_OF_THREE;
+        return format!(
+            "a stall of {name}s that comes less often than every {apart:.0} s may be missing: \
+             --duration measures for longer"
+        );
+    }
+    let enough = seen.seconds * EVENTS_WANTED / seen.beyond_count;
+    format!(
+        "the sample is too short: {} in {} s a {name} took up to {} ms longer than these times allow; \
+         --duration {enough}s would meet enough of them to tell how often they come",
+        times(seen.beyond_count),
+        seen.seconds,
+        seen.beyond_ns.div_ceil(1_000_000)
+    )
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".into(),
+        2 => "twice".into(),
+        many => format!("{many} times"),
+    }
 }

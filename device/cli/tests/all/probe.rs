@@ -14,3 +14,46 @@ fn what_is_no_block_device_is_refused() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("a regular file"), "{said}");
 }
+
+fn compared(old: &str, new: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = [("old.toml", old), ("new.toml", new)].map(|(name, text)| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    });
+    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
+        .args(["probe", "--compare"])
+        .args([one, other])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn two_profiles_differ_where_a_time_has_changed() {
+    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
+    let aged = profile.replace("per_kib_ns = 15200", "per_kib_ns = 19000");
+    assert_eq!(compared(&profile, &profile, &[]).0, Some(0));
+    let (status, text) = compared(&profile, &aged, &[]);
+    assert_eq!(status, Some(3));
+    let line = text.lines().find(|line| line.starts_with("write.per_kib_ns")).unwrap();
+    assert!(line.ends_with("differs") && text.ends_with("1 time differs\n"), "{text}");
+    let (status, text) = compared(&profile, &aged, &["--json"]);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &document["differs"]), (Some(3), &true.into()));
+    let (status, text) = compared(&profile, "schema = 1", &[]);
+    assert!(status == Some(2) && text.contains("new.toml"), "{text}");
+}
+
+#[test]
+fn a_duration_has_limits() {
+    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
+        .args(["probe", "/dev/null", "--duration", "13h"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("must be 10s to 12h"), "{said}");
+}

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times are found again in samples that were made of them.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use steadyio_core::random::{below, draw};
 use steadyio_probe::fit::Times;
 use steadyio_probe::profile::{Seen, Slow};
+use steadyio_probe::rounds::{COMMANDS, Rounds};
 use steadyio_probe::samples::Sample;
 
 #[derive(Debug, Clone)]
@@ -22,7 +25,7 @@ const SLOW_NS: u64 = 50_000_000;
 const PAUSE_KIB: u64 = 4_096;
 
 /// Some 20 s of commands, as `rounds` gives them.
-fn samples(made: &Made) -> Vec<Sample> {
+fn rounds(made: &Made) -> Rounds {
     let mut samples = Vec::new();
     let (mut now_ns, mut written_kib, mut number) = (0, 0, 0);
     while now_ns < 20 * PERIOD_NS {
@@ -42,12 +45,13 @@ fn samples(made: &Made) -> Vec<Sample> {
             took_ns += if now_ns % PERIOD_NS < SLOW_NS { made.slow_ns } else { 0 };
             let paused = (written_kib + kib) / PAUSE_KIB > written_kib / PAUSE_KIB;
             took_ns += if paused { made.pause_ns } else { 0 };
+            let round = (number as u32 - 1) / COMMANDS as u32;
+            samples.push(Sample { kib, continues, round, begun_ns: now_ns, took_ns, written_kib });
             written_kib += kib;
-            samples.push(Sample { kib, continues, begun_ns: now_ns, took_ns });
             now_ns += took_ns;
         }
     }
-    samples
+    Rounds { samples, disturbed: 0, length: Duration::from_nanos(now_ns) }
 }
 
 fn near(found: f64, made: u64, share: f64) -> bool {
@@ -73,7 +77,7 @@ proptest! {
             slow_ns: base_ns * slow.unwrap_or(0) / 100,
             pause_ns: base_ns * pause.unwrap_or(0),
         };
-        let found = Times::of(&samples(&made), true).unwrap();
+        let found = Times::of(&rounds(&made), true).unwrap();
         prop_assert!(near(found.line.base, made.base_ns, 0.05), "{found:?}");
         prop_assert!(near(found.line.per_kib, made.per_kib_ns, 0.05), "{found:?}");
         prop_assert!((found.jump_ns - made.jump_ns as f64).abs() < 0.05 * base_ns as f64, "{found:?}");
@@ -110,11 +114,12 @@ fn a_single_long_command_is_beyond_the_model() {
         slow_ns: 0,
         pause_ns: 0,
     };
-    let mut samples = samples(&made);
-    samples[1_000].took_ns += 50_000_000;
-    let found = Times::of(&samples, false).unwrap();
+    let mut rounds = rounds(&made);
+    rounds.samples[1_000].took_ns += 50_000_000;
+    let found = Times::of(&rounds, false).unwrap();
     assert!(found.beyond_ns > 49_000_000.0);
     let seen = Seen::of(&found);
+    assert_eq!((seen.beyond_count, seen.seconds), (1, 20));
     assert_eq!(seen.longest_ns, found.longest_ns);
     // 3 / n, the rule of three.
     assert!((seen.longer_ppm_max - 3e6 / seen.samples as f64).abs() < 0.5, "{seen:?}");
@@ -122,7 +127,51 @@ fn a_single_long_command_is_beyond_the_model() {
 
 #[test]
 fn one_size_is_no_line() {
-    let sample = Sample { kib: 4, continues: false, begun_ns: 0, took_ns: 100 };
-    assert_eq!(Times::of(&[sample; 10], false), None);
-    assert_eq!(Times::of(&[], false), None);
+    let mut rounds = Rounds::default();
+    assert_eq!(Times::of(&rounds, false), None);
+    let (kib, took_ns) = (4, 100);
+    let sample = Sample { kib, continues: false, round: 0, begun_ns: 0, took_ns, written_kib: 0 };
+    rounds.samples = vec![sample; 10];
+    assert_eq!(Times::of(&rounds, false), None);
+}
+
+#[test]
+fn pauses_are_no_tail_of_the_usual_times() {
+    let made = Made {
+        base_ns: 300_000,
+        per_kib_ns: 1_000,
+        jump_ns: 0,
+        jitter_ns: 100_000,
+        slow_ns: 0,
+        pause_ns: 20_000_000,
+    };
+    let found = Times::of(&rounds(&made), true).unwrap();
+    assert!(near(found.states.pause_ns_max, made.pause_ns, 0.01), "{found:?}");
+    // Jitter is uniform: nothing usual is longer by more, and the pauses are not usual.
+    let at_most = found.tail.unwrap().at_most;
+    assert!((0.8..1.2).contains(&(at_most / made.jitter_ns as f64)), "{found:?}");
+}
+
+#[test]
+fn a_pause_of_seven_seconds_is_found_as_it_is() {
+    let made = Made {
+        base_ns: 1_000_000,
+        per_kib_ns: 20_000,
+        jump_ns: 0,
+        jitter_ns: 10_000,
+        slow_ns: 0,
+        pause_ns: 0,
+    };
+    let mut rounds = rounds(&made);
+    let mut late_ns = 0;
+    for (number, sample) in rounds.samples.iter_mut().enumerate() {
+        sample.begun_ns += late_ns;
+        if number % 400 == 399 {
+            sample.took_ns += 7_000_000_000;
+            late_ns += 7_000_000_000;
+        }
+    }
+    let found = Seen::of(&Times::of(&rounds, true).unwrap());
+    assert!(found.pause_ns_max.unwrap().abs_diff(7_000_000_000) < 20_000_000, "{found:?}");
+    assert_eq!(found.beyond_ns, 0);
 }

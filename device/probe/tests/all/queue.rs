@@ -1,15 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a queue overlaps, from the time per read with 16 reads at a time.
 
+use std::time::Duration;
+
 use steadyio_probe::fit::Times;
 use steadyio_probe::line::Line;
 use steadyio_probe::queue::{Queue, from_times};
 use steadyio_probe::states::States;
+use steadyio_probe::tail::Unknown;
 
 fn reads(base: f64, per_kib: f64) -> Times {
     let line = Line { base, per_kib };
     let states = States::default();
-    Times { line, jump_ns: 0.0, states, samples: 0, longest_ns: 0, beyond_ns: 0.0, tail: None }
+    let tail = Err(Unknown::Wide);
+    Times {
+        line,
+        jump_ns: 0.0,
+        states,
+        samples: 0,
+        disturbed: 0,
+        length: Duration::ZERO,
+        longest_ns: 0,
+        beyond_ns: 0.0,
+        tail,
+    }
 }
 
 #[test]
