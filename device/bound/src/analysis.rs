@@ -17,7 +17,7 @@ const ROUNDS_MAX: usize = 16;
 /// k2 cuts nothing smaller (`K2_PIECE_MIN`).
 const PIECE_KIB_MIN: u64 = 4;
 /// A window as long as this, or so many jobs in a row, is taken for one without end.
-const WINDOW_NS_MAX: u64 = 60_000_000_000;
+const WINDOW_NS_MAX: u64 = 600_000_000_000;
 const JOBS_MAX: u64 = 10_000;
 
 /// What a job waits for at most, in ns; the bound is their sum.

@@ -20,7 +20,7 @@ pub fn device_limits(device: &Device, set: &TaskSet) -> Result<String, BoundErro
             device.name
         )));
     }
-    let words = |name: &str, op: Op| {
+    let words = |name: &str, op: Op| -> Result<String, BoundError> {
         let (base_ns, per_kib_ns) = device.limit(op);
         let base_ns: u32 = fits("the time of a command", base_ns + set.host.command_us * 1_000)?;
         let per_kib_ns: u32 = fits("the time of a KiB", per_kib_ns)?;

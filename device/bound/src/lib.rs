@@ -15,6 +15,7 @@ pub mod advice;
 pub mod analysis;
 pub mod declared;
 pub mod device;
+mod fault;
 pub mod search;
 pub mod share;
 pub mod tasks;

@@ -40,7 +40,8 @@ pub struct Candidate {
 
 impl Candidate {
     fn of(device: &Device, mode: Mode, set: TaskSet) -> Option<Candidate> {
-        set.check().and_then(|()| device.check(&set)).ok()?;
+        set.check().ok()?;
+        device.check(&set).ok()?;
         let loss = loss(device, &set)?.all;
         let found = responses(device, &set);
         let misses =

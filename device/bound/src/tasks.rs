@@ -8,6 +8,7 @@ use serde::de::Deserializer;
 use steadyio_core::range::bounded;
 
 use crate::BoundError;
+use crate::fault::{Fault, fault};
 
 /// The schema that this version reads.
 pub const TASKS_SCHEMA: &str = "steadyio.tasks/1";
@@ -210,7 +211,7 @@ impl TaskSet {
     /// Reads and checks a task set.
     pub fn parse(text: &str) -> Result<TaskSet, BoundError> {
         let set: TaskSet = toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
-        set.check()?;
+        set.check().map_err(|fault| fault.in_file(text))?;
         Ok(set)
     }
 
@@ -232,116 +233,135 @@ impl TaskSet {
         })
     }
 
-    pub(crate) fn check(&self) -> Result<(), BoundError> {
-        let fail = |text: String| Err(BoundError(text));
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         if self.schema != TASKS_SCHEMA {
-            return fail(format!("schema = \"{}\": must be \"{TASKS_SCHEMA}\"", self.schema));
+            let schema = self.schema.escape_debug();
+            return fault("schema", format!("schema = \"{schema}\": must be \"{TASKS_SCHEMA}\""));
         }
-        if self.tasks.len() > TASKS_MAX {
-            return fail(format!("{} tasks: must be at most {TASKS_MAX}", self.tasks.len()));
+        let count = self.tasks.len();
+        if !(1..=TASKS_MAX).contains(&count) {
+            return fault("task", format!("{count} tasks: must be 1 to {TASKS_MAX}"));
         }
+        check_name("name", "the task set", &self.name)?;
         let mut names = BTreeSet::new();
-        for task in &self.tasks {
-            check_name("task", &task.name)?;
+        for (number, task) in self.tasks.iter().enumerate() {
+            let place = format!("task/{number}");
+            check_name(&format!("{place}/name"), "task", &task.name)?;
             if !names.insert(&task.name) {
-                return fail(format!("task {}: name appears twice, names must differ", task.name));
+                let text = format!("task {}: name appears twice, names must differ", task.name);
+                return fault(format!("{place}/name"), text);
             }
-            check_task(task)?;
+            check_task(&place, task)?;
         }
-        check_name("the task set", &self.name)?;
         self.check_declared()?;
         self.check_tags()
     }
 
-    fn check_declared(&self) -> Result<(), BoundError> {
-        let fail = |text: String| Err(BoundError(text));
+    fn check_declared(&self) -> Result<(), Fault> {
         let rt_block_us = self.k2.rt_block_us;
         if rt_block_us == 0 {
-            let stated = self.tasks.iter().find(|task| task.block_us.is_some());
-            return stated.map_or(Ok(()), |task| {
-                fail(format!("task {}: block_us: needs rt_block_us in [k2]", task.name))
+            let stated = self.tasks.iter().position(|task| task.block_us.is_some());
+            return stated.map_or(Ok(()), |number| {
+                let name = &self.tasks[number].name;
+                let text = format!("task {name}: block_us: needs rt_block_us in [k2]");
+                fault(format!("task/{number}/block_us"), text)
             });
         }
         if self.k2.split_kib > 0 {
             let split_kib = self.k2.split_kib;
-            return fail(format!(
-                "rt_block_us = {rt_block_us}, split_kib = {split_kib}: only one of them"
-            ));
+            let text =
+                format!("rt_block_us = {rt_block_us}, split_kib = {split_kib}: only one of them");
+            return fault("k2/split_kib", text);
         }
         let discard_kib = self.background.as_ref().map_or(0, |background| background.discard_kib);
         if discard_kib > 0 {
-            return fail(format!(
-                "discard_kib = {discard_kib}: no bound is known with rt_block_us, as k2 does not split discards"
-            ));
+            return fault(
+                "background/discard_kib",
+                format!(
+                    "discard_kib = {discard_kib}: must be 0 with rt_block_us, as k2 does not split \
+                     discards"
+                ),
+            );
         }
         Ok(())
     }
 
     /// A real-time request that finds no tag waits for one of the background's to end, which is
     /// not what the analysis counts.
-    fn check_tags(&self) -> Result<(), BoundError> {
+    fn check_tags(&self) -> Result<(), Fault> {
         let needed: u64 = self.tasks.iter().map(|task| task.at_once * task.parts(&self.k2)).sum();
         if self.background.is_some() && needed > self.k2.tags_kept() {
-            return Err(BoundError(format!(
-                "nr_requests = {}: keeps {} tags for real-time, and the tasks may need {needed} at \
-                 once: must be at least {}",
-                self.k2.nr_requests,
-                self.k2.tags_kept(),
-                needed * 8
-            )));
+            return fault(
+                "k2/nr_requests",
+                format!(
+                    "nr_requests = {}: keeps {} tags for real-time, and the tasks may need {needed} \
+                     at once: must be at least {}",
+                    self.k2.nr_requests,
+                    self.k2.tags_kept(),
+                    needed * 8
+                ),
+            );
         }
         Ok(())
     }
 }
 
-fn check_name(what: &str, name: &str) -> Result<(), BoundError> {
+pub(crate) fn check_name(place: &str, what: &str, name: &str) -> Result<(), Fault> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || !name.chars().all(is_fit) {
-        return Err(BoundError(format!(
-            "name of {what} = \"{}\": must be 1 to {NAME_CHARS_MAX} of a-z A-Z 0-9 . - _",
-            name.escape_debug()
-        )));
+        return fault(
+            place,
+            format!(
+                "name of {what} = \"{}\": must be 1 to {NAME_CHARS_MAX} of a-z A-Z 0-9 . - _",
+                name.escape_debug()
+            ),
+        );
     }
     Ok(())
 }
 
-fn check_task(task: &Task) -> Result<(), BoundError> {
-    let fail = |text: String| Err(BoundError(format!("task {}: {text}", task.name)));
+fn check_task(place: &str, task: &Task) -> Result<(), Fault> {
+    let fail = |key: &str, text: String| {
+        fault(format!("{place}/{key}"), format!("task {}: {text}", task.name))
+    };
     if let Some(service) = &task.service {
-        check_service(service).or_else(|error| fail(error.0))?;
+        check_service(service).or_else(|text| fail("service", text))?;
     }
     if let Some(thread) = &task.thread {
+        let shown = thread.escape_debug();
         if thread.is_empty() || thread.len() > THREAD_BYTES_MAX {
-            let shown = thread.escape_debug();
-            return fail(format!("thread = \"{shown}\": must be 1 to {THREAD_BYTES_MAX} bytes"));
+            let text = format!("thread = \"{shown}\": must be 1 to {THREAD_BYTES_MAX} bytes");
+            return fail("thread", text);
         }
         if let Some(cpu_us) = task.cpu_us {
-            return fail(format!("cpu_us = {cpu_us} and thread = \"{thread}\": only one of them"));
+            let text = format!("cpu_us = {cpu_us} and thread = \"{shown}\": only one of them");
+            return fail("thread", text);
         }
     }
     if task.durable && task.op == TaskOp::Read {
-        return fail("durable: only with op = \"write\"".into());
+        return fail("durable", "durable: only with op = \"write\"".into());
     }
     if task.at_once > task.ios {
         let (at_once, ios) = (task.at_once, task.ios);
-        return fail(format!("at_once = {at_once}: must be at most ios = {ios}"));
+        return fail("at_once", format!("at_once = {at_once}: must be at most ios = {ios}"));
     }
     if task.jitter_us * 2 > task.period_us {
         let (jitter_us, period_us) = (task.jitter_us, task.period_us);
-        return fail(format!(
-            "jitter_us = {jitter_us}: must be at most half of period_us = {period_us}"
-        ));
+        return fail(
+            "jitter_us",
+            format!("jitter_us = {jitter_us}: must be at most half of period_us = {period_us}"),
+        );
     }
     Ok(())
 }
 
 /// A name that systemd takes, and no path.
-fn check_service(service: &str) -> Result<(), BoundError> {
+fn check_service(service: &str) -> Result<(), String> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || ":-_.@\\".contains(c);
     let name = service.strip_suffix(".service");
     if name.is_some_and(|name| !name.is_empty() && name.chars().all(is_fit)) {
         return Ok(());
     }
     let shown = service.escape_debug();
-    Err(BoundError(format!("service = \"{shown}\": must be a name such as \"camera.service\"")))
+    Err(format!("service = \"{shown}\": must be a name such as \"camera.service\""))
 }

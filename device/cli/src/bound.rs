@@ -3,11 +3,12 @@
 //!
 //! The analysis is in `steadyio_bound`; here are files, JSON and tables.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use steadyio_bound::BoundError;
 use steadyio_bound::advice::{Change, changes};
@@ -26,6 +27,8 @@ use crate::table::align;
 
 const SCHEMA: &str = "steadyio.bound/1";
 const NS_PER_US: u64 = 1_000;
+/// Of a profile or a task set; those of 256 tasks have 50 KiB.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 const HELP: &str = "Exit status: 0 every task meets its deadline; 2 usage error or invalid file; 3 \
 a task may miss its deadline, or has no bound.";
 /// Columns of words.
@@ -204,7 +207,15 @@ fn declarations_text(set: &TaskSet, declarations: &Option<Declarations>) -> Stri
 /// Of a file, with its name in errors.
 pub fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, BoundError>) -> anyhow::Result<T> {
     let name = || path.display().to_string();
-    parse(&fs::read_to_string(path).with_context(name)?).with_context(name)
+    let mut text = String::new();
+    let file = File::open(path).with_context(name)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).with_context(name)?;
+    ensure!(
+        text.len() as u64 <= FILE_BYTES_MAX,
+        "{}: is larger than {FILE_BYTES_MAX} bytes: must be a profile or a task set",
+        name()
+    );
+    parse(&text).with_context(name)
 }
 
 struct Row<'a> {

@@ -77,7 +77,7 @@ fn a_profile_needs_limits_where_its_times_are_usual_ones() {
     };
     let error = |text: &str| Device::parse(text).unwrap_err().to_string();
     let unmeasured = error(&text("base_ns = 0", ""));
-    assert!(unmeasured.contains("write.base_ns = 0: was not measured"), "{unmeasured}");
+    assert!(unmeasured.contains("line 5: write.base_ns = 0: was not measured"), "{unmeasured}");
     let paused = "base_ns = 1, pause_kib = 64, pause_ns = 9";
     let usual = error(&text(paused, ""));
     assert!(usual.contains("seen.write.pause_kib_min and pause_ns_max are missing"), "{usual}");
@@ -135,4 +135,94 @@ fn every_card_of_the_lab_can_be_read() {
         cards += 1;
     }
     assert!(cards >= 8);
+}
+
+/// What a probe wrote, with one line replaced.
+fn probed(from: &str, to: &str) -> Result<Device, String> {
+    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
+    assert!(profile.contains(from), "{from}");
+    Device::parse(&profile.replacen(from, to, 1)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_profile_that_contradicts_itself_is_refused_with_line_key_and_range() {
+    probed("schema", "schema").unwrap();
+    for (from, to, parts) in [
+        (
+            "length_us = 49686",
+            "length_us = 989212",
+            ["line 29: slow.length_us = 989212", "must be 0 to 741906"],
+        ),
+        (
+            "longest_ns = 6074880",
+            "longest_ns = 5_000_000_000",
+            ["line 33: seen.read.longest_ns = 5000000000", "must be at most 7"],
+        ),
+        (
+            "longest_ns = 10755800",
+            "longest_ns = 5_000_000_000",
+            ["line 44: seen.write.longest_ns = 5000000000", "what [write] and beyond_ns = 0 allow"],
+        ),
+        ("jitter_ns = 6262", "jitter_ns = 113187", ["line 16", "must be at most base_ns = 113186"]),
+        (
+            "pause_kib = 4101",
+            "pause_kib = 0",
+            ["line 24: write.pause_kib = 0", "must be at least 1"],
+        ),
+        (
+            "pause_kib_min = 3580",
+            "pause_kib_min = 4102",
+            ["line 52", "must be 0 to pause_kib = 4101"],
+        ),
+        ("pause_ns_max = 2297000", "pause_ns_max = 1", ["line 53", "must be at least pause_ns"]),
+        ("base_ns = 113186", "base_ns = 0", ["line 12: read.base_ns = 0", "was not measured"]),
+        ("samples = 12586", "samples = 0", ["line 32: seen.read.samples = 0", "at least 1"]),
+        (
+            "name = \"ncemad\"",
+            "name = \"\\u001b[2J\"",
+            ["line 3: name of the device", "must be 1 to 64"],
+        ),
+        ("beyond_ns = 0", "beyond_ns = -1", ["line 36", "must be 0 to 600000000000"]),
+        ("base_ns = 113186", "base_ns = 1e5", ["line 12", "a whole number from 0 to"]),
+        ("period_us = 989211", "period_us = 1_000_000_001", ["line 28", "must be 0 to 1000000000"]),
+        ("capacity_mib = 61035", "units = 17", ["line 9", "17 is out of range: must be 0 to 16"]),
+    ] {
+        let error = probed(from, to).unwrap_err();
+        let is_whole = parts.iter().all(|part| error.contains(part));
+        assert!(is_whole, "{to}: {error}, not {parts:?}");
+    }
+}
+
+#[test]
+fn a_card_that_pauses_for_seven_seconds_has_a_bound() {
+    let pauses = "pause_kib = 65536\npause_ns = 7_000_000_000";
+    let seen = "pause_kib_min = 60000\npause_ns_max = 7_100_000_000";
+    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
+    let profile = profile
+        .replace("pause_kib = 4101\npause_ns = 2292100", pauses)
+        .replace("pause_kib_min = 3580\npause_ns_max = 2297000", seen)
+        .replace("longest_ns = 10755800", "longest_ns = 7_110_000_000");
+    let device = Device::parse(&profile).unwrap();
+    let task = TASK.replace("read", "write").replace("1_000", "20_000_000");
+    let set = TaskSet::parse(&with_k2("inflight_max = 1", &task)).unwrap();
+    let bound_us = super::bounds_us(&device, &set)[0].unwrap();
+    assert!((7_100_000..7_102_000).contains(&bound_us), "{bound_us}");
+}
+
+#[test]
+fn a_contradiction_between_keys_of_a_task_names_its_line() {
+    let second = TASK.replace("\"a\"", "\"b\"").replace("1_000", "1_000\njitter_us = 501");
+    let error = refused(&format!("{TASK}{second}"));
+    assert!(error.starts_with("line 15: task b: jitter_us = 501: must be at most half"), "{error}");
+    let error = TaskSet::parse(&with_k2("inflight_max = 1", "task = []")).unwrap_err().to_string();
+    assert_eq!(error, "line 3: 0 tasks: must be 1 to 256");
+}
+
+#[test]
+fn a_profile_of_an_ssd_has_times_but_no_bound() {
+    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
+    let profile = profile.replace("disk = \"mmcblk0\"", "disk = \"nvme0n1\"");
+    assert!(Device::parse_any(&profile).is_ok());
+    let error = Device::parse(&profile).unwrap_err().to_string();
+    assert!(error.starts_with("line 62: probe.disk = \"nvme0n1\": no bound is known"), "{error}");
 }

@@ -159,3 +159,14 @@ fn a_file_that_cannot_be_used_ends_with_2_and_is_named() {
     let output = bound(&["/nonexistent", ROBOT]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn a_file_without_end_is_refused() {
+    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
+        .args(["bound", "/dev/zero", "/dev/null"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("/dev/zero: is larger than 1048576 bytes"), "{said}");
+}

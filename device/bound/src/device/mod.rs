@@ -1,166 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long a command can take: a card's times, from the lab's device spec (`docs/devices.md`).
+//!
+//! `spec` reads the file, and `checks` refuses contradictions; here are the times that follow.
 
-use serde::Deserialize;
-use steadyio_core::range::bounded;
+mod checks;
+mod spec;
 
 use crate::tasks::{BackgroundOp, TaskSet};
 use crate::{BoundError, Work};
-
-/// The schemas that this version reads: of the lab's devices, and what `steady probe` writes.
-pub const DEVICE_SCHEMAS: [&str; 2] = ["steadyio.device/1", "steadyio.profile/1"];
-const KIND: &str = "emmc";
-const SECOND_NS: u64 = 1_000_000_000;
-const PER_KIB_NS_MAX: u64 = 10_000_000;
-const CACHE_KIB_MAX: u64 = 65_536;
-const PAUSE_KIB_MAX: u64 = 1 << 20;
-
-/// A card. Of what the file says of its contents and identity nothing is looked at.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Device {
-    schema: String,
-    #[serde(default, rename = "kind")]
-    _kind: String,
-    pub name: String,
-    #[serde(default)]
-    pub title: String,
-    #[serde(default, rename = "source")]
-    _source: String,
-    card: Card,
-    #[serde(default)]
-    queue: toml::Table,
-    read: Cost,
-    /// A profile of reads only has none.
-    #[serde(default)]
-    write: Cost,
-    #[serde(skip)]
-    has_writes: bool,
-    #[serde(default)]
-    erase: EraseCost,
-    #[serde(default)]
-    flush: FlushCost,
-    #[serde(default)]
-    cache: Cache,
-    #[serde(default)]
-    slow: Slow,
-    #[serde(default)]
-    fault: Vec<toml::Table>,
-    #[serde(default, rename = "backing")]
-    _backing: toml::Table,
-    #[serde(default, rename = "power")]
-    _power: toml::Table,
-    /// Of a profile.
-    #[serde(default)]
-    seen: AllSeen,
-    #[serde(default, rename = "limits")]
-    _limits: toml::Table,
-    #[serde(default)]
-    probe: Probe,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Card {
-    #[serde(default, deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
-    bus_per_kib_ns: u64,
-    #[serde(default, deserialize_with = "bounded::<_, 0, SECOND_NS>")]
-    status_ns: u64,
-    #[serde(default, rename = "product")]
-    _product: String,
-    #[serde(default, rename = "capacity_mib")]
-    _capacity_mib: u64,
-    #[serde(default, rename = "seed")]
-    _seed: u64,
-    #[serde(default)]
-    units: u64,
-    #[serde(default, rename = "stripe_kib")]
-    _stripe_kib: u64,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Cost {
-    #[serde(deserialize_with = "bounded::<_, 0, SECOND_NS>")]
-    base_ns: u64,
-    #[serde(deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
-    per_kib_ns: u64,
-    #[serde(default, deserialize_with = "bounded::<_, 0, SECOND_NS>")]
-    jump_ns: u64,
-    #[serde(default, deserialize_with = "bounded::<_, 0, SECOND_NS>")]
-    slow_ns: u64,
-    #[serde(default, deserialize_with = "bounded::<_, 0, SECOND_NS>")]
-    jitter_ns: u64,
-    /// Of writes only.
-    #[serde(default, deserialize_with = "bounded::<_, 0, PAUSE_KIB_MAX>")]
-    pause_kib: u64,
-    #[serde(default, deserialize_with = "bounded::<_, 0, SECOND_NS>")]
-    pause_ns: u64,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct EraseCost {
-    #[serde(deserialize_with = "bounded::<_, 0, SECOND_NS>")]
-    base_ns: u64,
-    #[serde(deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
-    per_kib_ns: u64,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct FlushCost {
-    #[serde(deserialize_with = "bounded::<_, 0, SECOND_NS>")]
-    base_ns: u64,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Cache {
-    #[serde(deserialize_with = "bounded::<_, 0, CACHE_KIB_MAX>")]
-    kib: u64,
-    #[serde(deserialize_with = "bounded::<_, 0, SECOND_NS>")]
-    base_ns: u64,
-    #[serde(deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
-    per_kib_ns: u64,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Slow {
-    period_us: u64,
-    length_us: u64,
-}
-
-/// What was probed.
-#[derive(Debug, Clone, Default, Deserialize)]
-struct Probe {
-    /// The kernel's name.
-    #[serde(default)]
-    disk: String,
-    /// Release of the kernel.
-    #[serde(default)]
-    kernel: String,
-}
-
-/// What a profile's times rest on.
-#[derive(Debug, Clone, Default, Deserialize)]
-struct AllSeen {
-    #[serde(default)]
-    read: Seen,
-    #[serde(default)]
-    write: Seen,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-struct Seen {
-    /// So much longer than its times allow was the worst.
-    #[serde(default)]
-    beyond_ns: u64,
-    /// Limits of pauses, where the times have the usual ones: least distance, and the longest.
-    pause_kib_min: Option<u64>,
-    pause_ns_max: Option<u64>,
-}
+use spec::Cost;
+pub use spec::{DEVICE_SCHEMAS, Device};
 
 /// What a command does, as far as its time depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,93 +21,7 @@ pub enum Op {
     Discard,
 }
 
-// Defaults are those of the emulated card, lab/steady_lab/devices/emmc.py.
-
-impl Default for EraseCost {
-    fn default() -> EraseCost {
-        EraseCost { base_ns: 1_000_000, per_kib_ns: 0 }
-    }
-}
-
-impl Default for FlushCost {
-    fn default() -> FlushCost {
-        FlushCost { base_ns: 200_000 }
-    }
-}
-
-impl Default for Cache {
-    fn default() -> Cache {
-        Cache { kib: 0, base_ns: 20_000, per_kib_ns: 4_000 }
-    }
-}
-
-fn no_bound(key: &str) -> BoundError {
-    BoundError(format!(
-        "{key}: no bound is known for an SSD: the times of its commands depend on all earlier \
-         writes and on its garbage collection (only a card has a bound: kind = \"{KIND}\")"
-    ))
-}
-
 impl Device {
-    /// Reads and checks a device spec.
-    pub fn parse(text: &str) -> Result<Device, BoundError> {
-        let loose: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| BoundError(error.to_string()))?;
-        let kind = loose.get("kind").and_then(toml::Value::as_str).unwrap_or(KIND);
-        if kind != KIND {
-            return Err(no_bound(&format!("kind = \"{kind}\"")));
-        }
-        let mut device: Device =
-            toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
-        if !DEVICE_SCHEMAS.contains(&device.schema.as_str()) {
-            let (found, [device, profile]) = (&device.schema, DEVICE_SCHEMAS);
-            return Err(BoundError(format!(
-                "schema = \"{found}\": must be \"{device}\" or \"{profile}\""
-            )));
-        }
-        if device.probe.disk.starts_with("nvme") {
-            return Err(no_bound(&format!("probe.disk = \"{}\"", device.probe.disk)));
-        }
-        device.has_writes = loose.contains_key("write");
-        if !device.has_writes && device.schema == DEVICE_SCHEMAS[0] {
-            return Err(BoundError("[write] is missing".into()));
-        }
-        if device.read.pause_kib > 0 || device.read.pause_ns > 0 {
-            return Err(BoundError("read: pause_kib and pause_ns: only allowed in [write]".into()));
-        }
-        if !device.fault.is_empty() {
-            return Err(BoundError("fault: a device that fails has no bound".into()));
-        }
-        if device.schema == DEVICE_SCHEMAS[1] {
-            device.take_limits()?;
-        }
-        Ok(device)
-    }
-
-    /// A profile has the usual times in the places of a spec's limits.
-    fn take_limits(&mut self) -> Result<(), BoundError> {
-        if self.has_writes && self.write.base_ns == 0 {
-            return Err(BoundError(
-                "write.base_ns = 0: was not measured (probe the whole disk: steady probe --write)"
-                    .into(),
-            ));
-        }
-        if self.write.pause_kib == 0 {
-            return Ok(());
-        }
-        let (Some(kib), Some(ns)) = (self.seen.write.pause_kib_min, self.seen.write.pause_ns_max)
-        else {
-            return Err(BoundError(
-                "write.pause_kib, write.pause_ns: are usual values, and seen.write.pause_kib_min \
-                 and pause_ns_max are missing (probe again with this version of steady)"
-                    .into(),
-            ));
-        };
-        self.write.pause_kib = self.write.pause_kib.min(kib).max(1);
-        self.write.pause_ns = self.write.pause_ns.max(ns);
-        Ok(())
-    }
-
     /// Whether the times of all that a task set does are known.
     pub fn check(&self, set: &TaskSet) -> Result<(), BoundError> {
         if set.writes() && !self.has_writes {
@@ -309,7 +72,7 @@ impl Device {
         )))
     }
 
-    /// The kernel sends a flush behind each durable write, which goes past k2, as the write does on 6.1.
+    /// The kernel sends a flush behind each durable write. It bypasses k2, as the write does on 6.1.
     fn check_durable(&self, set: &TaskSet) -> Result<(), BoundError> {
         let Some(durable) = set.tasks.iter().find(|task| task.durable) else { return Ok(()) };
         let fail = |name: &str, text: &str| {
@@ -424,6 +187,19 @@ impl Device {
         kib.min(self.cache.kib)
     }
 
+    /// The probed disk: the kernel's name of the disk, its model, its size in bytes, and a hash of its
+    /// number. A spec of the lab says nothing of it.
+    pub fn probed(&self) -> Probed<'_> {
+        let probe = &self.probe;
+        Probed {
+            disk: &probe.disk,
+            model: &probe.model,
+            size_bytes: probe.size_bytes,
+            serial_sha256: probe.serial_sha256.as_deref(),
+            max_sectors_kb: self.limits.max_sectors_kb,
+        }
+    }
+
     /// Whether the times of writes are known.
     pub fn has_writes(&self) -> bool {
         self.has_writes
@@ -475,8 +251,8 @@ impl Device {
         (full, each_full_kib.min(held_kib.saturating_add(work.cached_kib)))
     }
 
-    /// What comes on top: pauses of the flash and the writing back of the cache, by how much is written, and once what
-    /// a probe saw beyond these times.
+    /// Time on top of the commands: pauses of the flash and the writing back of the cache, by how much
+    /// is written, and once the longest that a probe saw beyond these times.
     pub fn stalls_ns(&self, work: Work, around: &Around) -> u64 {
         let (full, back_kib) = self.written_back(work, around);
         let full_ns = full.saturating_mul(self.flush.base_ns);
@@ -506,6 +282,17 @@ impl Device {
 
 fn is_6_1(kernel: &str) -> bool {
     kernel == "6.1" || kernel.starts_with("6.1.") || kernel.starts_with("6.1-")
+}
+
+/// The disk of a profile; empty or 0 where the profile does not say.
+#[derive(Debug, Clone, Copy)]
+pub struct Probed<'a> {
+    pub disk: &'a str,
+    pub model: &'a str,
+    pub size_bytes: u64,
+    pub serial_sha256: Option<&'a str>,
+    /// The largest request, without a scheduler.
+    pub max_sectors_kb: Option<u64>,
 }
 
 /// What others may have done to the flash before the work that a window counts, and between its parts.

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The file of a device: a spec of the lab, or a profile of `steady probe`.
+
+use serde::Deserialize;
+use serde::de::Deserializer;
+use steadyio_core::range::bounded;
+
+use super::checks;
+use crate::BoundError;
+
+/// The schemas that this version reads: of the lab's devices, and what `steady probe` writes.
+pub const DEVICE_SCHEMAS: [&str; 2] = ["steadyio.device/1", "steadyio.profile/1"];
+/// Of a time. An SD card may pause for seconds, and Linux waits for up to two minutes for an eMMC that
+/// tidies up.
+const LONGEST_NS: u64 = 600_000_000_000;
+const PERIOD_US_MAX: u64 = 1_000_000_000;
+const UNITS_MAX: u64 = 16;
+const PER_KIB_NS_MAX: u64 = 10_000_000;
+const CACHE_KIB_MAX: u64 = 65_536;
+const PAUSE_KIB_MAX: u64 = 1 << 20;
+
+/// A card. Of what the file says of its contents and identity nothing is looked at.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    pub(super) schema: String,
+    #[serde(default, rename = "kind")]
+    _kind: String,
+    pub name: String,
+    #[serde(default)]
+    pub title: String,
+    #[serde(default, rename = "source")]
+    pub(super) _source: String,
+    pub(super) card: Card,
+    #[serde(default)]
+    pub(super) queue: toml::Table,
+    pub(super) read: Cost,
+    /// A profile of reads only has none.
+    #[serde(default)]
+    pub(super) write: Cost,
+    #[serde(skip)]
+    pub(super) has_writes: bool,
+    #[serde(default)]
+    pub(super) erase: EraseCost,
+    #[serde(default)]
+    pub(super) flush: FlushCost,
+    #[serde(default)]
+    pub(super) cache: Cache,
+    #[serde(default)]
+    pub(super) slow: Slow,
+    #[serde(default)]
+    pub(super) fault: Vec<toml::Table>,
+    #[serde(default, rename = "backing")]
+    pub(super) _backing: toml::Table,
+    #[serde(default, rename = "power")]
+    pub(super) _power: toml::Table,
+    /// Of a profile.
+    #[serde(default)]
+    pub(super) seen: AllSeen,
+    #[serde(default)]
+    pub(super) limits: Limits,
+    #[serde(default)]
+    pub(super) probe: Probe,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Card {
+    #[serde(default, deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
+    pub(super) bus_per_kib_ns: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) status_ns: u64,
+    #[serde(default, rename = "product")]
+    pub(super) _product: String,
+    #[serde(default, rename = "capacity_mib")]
+    pub(super) _capacity_mib: u64,
+    #[serde(default, rename = "seed")]
+    pub(super) _seed: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, UNITS_MAX>")]
+    pub(super) units: u64,
+    #[serde(default, rename = "stripe_kib")]
+    pub(super) _stripe_kib: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cost {
+    #[serde(deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) base_ns: u64,
+    #[serde(deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
+    pub(super) per_kib_ns: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) jump_ns: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) slow_ns: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) jitter_ns: u64,
+    /// Of writes only.
+    #[serde(default, deserialize_with = "bounded::<_, 0, PAUSE_KIB_MAX>")]
+    pub(super) pause_kib: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) pause_ns: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct EraseCost {
+    #[serde(deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) base_ns: u64,
+    #[serde(deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
+    pub(super) per_kib_ns: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct FlushCost {
+    #[serde(deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) base_ns: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Cache {
+    #[serde(deserialize_with = "bounded::<_, 0, CACHE_KIB_MAX>")]
+    pub(super) kib: u64,
+    #[serde(deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) base_ns: u64,
+    #[serde(deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
+    pub(super) per_kib_ns: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Slow {
+    #[serde(deserialize_with = "bounded::<_, 0, PERIOD_US_MAX>")]
+    pub(super) period_us: u64,
+    #[serde(deserialize_with = "bounded::<_, 0, PERIOD_US_MAX>")]
+    pub(super) length_us: u64,
+}
+
+/// Of requests, without a scheduler.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Limits {
+    pub(super) max_sectors_kb: Option<u64>,
+}
+
+/// The probed disk.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Probe {
+    /// The kernel's name.
+    #[serde(default)]
+    pub(super) disk: String,
+    /// Release of the kernel.
+    #[serde(default)]
+    pub(super) kernel: String,
+    /// Which disk it was, if the probe noted it.
+    #[serde(default)]
+    pub(super) model: String,
+    #[serde(default)]
+    pub(super) size_bytes: u64,
+    pub(super) serial_sha256: Option<String>,
+}
+
+/// What a profile's times rest on.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct AllSeen {
+    #[serde(default)]
+    pub(super) read: Seen,
+    #[serde(default)]
+    pub(super) write: Seen,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Seen {
+    /// Commands; `None`: an early version of the probe.
+    pub(super) samples: Option<u64>,
+    #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) longest_ns: u64,
+    /// So much longer than its times allow was the worst.
+    #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
+    pub(super) beyond_ns: u64,
+    /// Limits of pauses, where the times have the usual ones: least distance, and the longest.
+    #[serde(default, deserialize_with = "kib")]
+    pub(super) pause_kib_min: Option<u64>,
+    #[serde(default, deserialize_with = "ns")]
+    pub(super) pause_ns_max: Option<u64>,
+}
+
+fn kib<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 0, PAUSE_KIB_MAX>(de).map(Some)
+}
+
+fn ns<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 0, LONGEST_NS>(de).map(Some)
+}
+
+// Defaults are those of the emulated card, lab/steady_lab/devices/emmc.py.
+
+impl Default for EraseCost {
+    fn default() -> EraseCost {
+        EraseCost { base_ns: 1_000_000, per_kib_ns: 0 }
+    }
+}
+
+impl Default for FlushCost {
+    fn default() -> FlushCost {
+        FlushCost { base_ns: 200_000 }
+    }
+}
+
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache { kib: 0, base_ns: 20_000, per_kib_ns: 4_000 }
+    }
+}
+
+impl Device {
+    /// Reads and checks the file of a card, which has bounds.
+    pub fn parse(text: &str) -> Result<Device, BoundError> {
+        let device = Device::parse_any(text)?;
+        checks::is_card(&device).map_err(|fault| fault.in_file(text))?;
+        Ok(device)
+    }
+
+    /// The same of any disk: what it usually takes can be used, too, where there is no bound.
+    pub fn parse_any(text: &str) -> Result<Device, BoundError> {
+        let loose: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| BoundError(error.to_string()))?;
+        checks::kind(&loose).map_err(|fault| fault.in_file(text))?;
+        let mut device: Device =
+            toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
+        device.has_writes = loose.contains_key("write");
+        checks::all(&device).map_err(|fault| fault.in_file(text))?;
+        if device.is_profile() {
+            device.take_limits();
+        }
+        Ok(device)
+    }
+
+    pub(super) fn is_profile(&self) -> bool {
+        self.schema == DEVICE_SCHEMAS[1]
+    }
+
+    /// A profile has the usual times in the places of a spec's limits.
+    fn take_limits(&mut self) {
+        let seen = &self.seen.write;
+        if let (Some(kib), Some(ns)) = (seen.pause_kib_min, seen.pause_ns_max) {
+            self.write.pause_kib = self.write.pause_kib.min(kib).max(1);
+            self.write.pause_ns = self.write.pause_ns.max(ns);
+        }
+    }
+}
