@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 use steadyio_bound::BoundError;
 use steadyio_bound::advice::{Change, changes};
 use steadyio_bound::analysis::{Response, Terms, responses};
+use steadyio_bound::buffer::{Buffer, is_mostly_stalls};
 use steadyio_bound::declared;
 use steadyio_bound::device::Device;
 use steadyio_bound::share::{self, Loss};
-use steadyio_bound::tasks::{Task, TaskSet};
+use steadyio_bound::tasks::{Task, TaskOp, TaskSet};
 use steadyio_core::declared::Task as Declaration;
 
 use crate::bound_cpu::{self, FromTrace};
@@ -239,6 +240,47 @@ impl Row<'_> {
         self.response.meets(self.task.deadline_us())
     }
 
+    /// `None`: there is no bound.
+    fn buffer(&self) -> Option<Buffer> {
+        Some(Buffer::of(self.task, self.bound_ns()?))
+    }
+
+    fn is_mostly_stalls(&self) -> bool {
+        self.response.job.is_some_and(|terms| is_mostly_stalls(&terms))
+    }
+
+    /// A knob shortens what is not a stall.
+    fn change(&self) -> Option<&Change> {
+        self.change.as_ref().filter(|_| !self.is_mostly_stalls())
+    }
+
+    /// For people: what helps.
+    fn advice(&self) -> Option<String> {
+        let name = &self.task.name;
+        if let Some(Change { what, bound_ns }) = self.change() {
+            return Some(format!("{name}: {what} shortens it most, to {} ms\n", ms(*bound_ns)));
+        }
+        let terms = self.response.job.filter(is_mostly_stalls)?;
+        let part = percent(terms.stalls as f64 / terms.sum() as f64);
+        Some(format!(
+            "{name}: no knob helps: {part} of it are stalls of the device. Do the I/O in a thread of \
+             its own, in fewer and larger batches, with a buffer\n"
+        ))
+    }
+
+    fn buffer_text(&self) -> Option<String> {
+        let buffer = self.buffer()?;
+        let (name, kib, kib_s) = (&self.task.name, buffer.kib(), buffer.kib_s());
+        let option = match self.task.op {
+            // The default ring has a second of records.
+            TaskOp::Write if buffer.bytes > buffer.bytes_s => {
+                format!(" (steady record --ring {kib}KiB)")
+            }
+            _ => String::new(),
+        };
+        Some(format!("{name}: {kib} KiB keep {kib_s} KiB/s through the longest wait{option}\n"))
+    }
+
     fn slack_ns(&self) -> Option<i64> {
         let bound_ns = i64::try_from(self.bound_ns()?).ok()?;
         Some(i64::try_from(self.deadline_ns()).ok()? - bound_ns)
@@ -283,7 +325,12 @@ fn document(report: &Report) -> Value {
                     "ios": cpu.ios,
                     "jobs": cpu.jobs,
                 })),
-                "helps_most": row.change.as_ref().map(|change| json!({
+                "mostly_stalls": row.is_mostly_stalls(),
+                "buffer": row.buffer().map(|buffer| json!({
+                    "bytes_s": buffer.bytes_s,
+                    "bytes": buffer.bytes,
+                })),
+                "helps_most": row.change().map(|change| json!({
                     "change": change.what,
                     "bound_ns": change.bound_ns,
                 })),
@@ -355,11 +402,8 @@ fn text(device: &Device, set: &TaskSet, rows: &[Row], loss: &Option<Loss>) -> St
         let Some(cpu) = &row.cpu else { continue };
         text += &format!("{}: {}\n", row.task.name, cpu.text());
     }
-    for row in rows {
-        let Some(change) = &row.change else { continue };
-        let (name, what) = (&row.task.name, &change.what);
-        text += &format!("{name}: {what} shortens it most, to {} ms\n", ms(change.bound_ns));
-    }
+    text.extend(rows.iter().filter_map(Row::advice));
+    text.extend(rows.iter().filter_map(Row::buffer_text));
     if let Some(loss) = loss {
         let left = percent(1.0 - loss.all);
         text += &format!("background: about {left} of its throughput without cuts\n");

@@ -28,7 +28,7 @@ const MIB: f64 = 1_048_576.0;
 pub struct SizingArguments {
     /// Print the ring and the loss window that suffice for --size and --period on this device.
     /// Measures for --duration (10s) in a temporary directory in --dir, or takes the worst stall
-    /// from --worst-stall-ms or --measured
+    /// from --worst-stall-ms, --measured or --bound
     #[arg(long, conflicts_with_all = ["input", "total", "out", "account_log"])]
     pub plan: bool,
     /// With --plan, the longest known stall of the device in milliseconds, instead of measuring
@@ -38,6 +38,10 @@ pub struct SizingArguments {
     /// device
     #[arg(long, value_name = "FILE", requires = "plan")]
     measured: Option<PathBuf>,
+    /// With --plan, take the stall from FILE, the bounds of steady bound --json: the longest bound of
+    /// a task
+    #[arg(long, value_name = "FILE", requires = "plan", conflicts_with_all = ["measured", "worst_stall_ms"])]
+    bound: Option<PathBuf>,
 }
 
 /// A worst stall, and how it was found.
@@ -59,13 +63,14 @@ impl SizingArguments {
     ) -> anyhow::Result<String> {
         let period = measure.0.period;
         let rate_bytes_s = record_bytes as f64 / period.as_secs_f64();
-        let stall = match (self.worst_stall_ms, &self.measured) {
-            (Some(ms), _) => {
+        let stall = match (self.worst_stall_ms, &self.measured, &self.bound) {
+            (Some(ms), _, _) => {
                 ensure!(ms <= 3_600_000, "--worst-stall-ms {ms}: must be at most 3600000, an hour");
                 let worst = Duration::from_millis(ms);
                 Stall { worst, source: "as given".into(), payload_bytes_s_max: None }
             }
-            (_, Some(file)) => measured(file)?,
+            (_, Some(file), _) => measured(file)?,
+            (_, _, Some(file)) => bounded(file)?,
             _ => measure_here(measure, rate_bytes_s, stop)?,
         };
         let holds = sizing(record_bytes, period, stall.worst);
@@ -118,6 +123,29 @@ fn measured(file: &Path) -> anyhow::Result<Stall> {
     let context = || format!("--measured {}", file.display());
     let text = fs::read_to_string(file).with_context(context)?;
     stall_in(&serde_json::from_str(&text).with_context(context)?).with_context(context)
+}
+
+/// The longest bound of the tasks: none of them waits for longer.
+fn bounded(file: &Path) -> anyhow::Result<Stall> {
+    let context = || format!("--bound {}", file.display());
+    let text = fs::read_to_string(file).with_context(context)?;
+    let document: Value = serde_json::from_str(&text).with_context(context)?;
+    bound_in(&document).with_context(context)
+}
+
+fn bound_in(document: &Value) -> anyhow::Result<Stall> {
+    let wanted = || anyhow!("must be the output of steady bound --json");
+    let tasks = document.get("tasks").and_then(Value::as_array).ok_or_else(wanted)?;
+    let mut longest: Option<(u64, &str)> = None;
+    for task in tasks {
+        let name = task.get("name").and_then(Value::as_str).ok_or_else(wanted)?;
+        let bound = task.pointer("/job/bound_ns").and_then(Value::as_u64);
+        let ns = bound.ok_or_else(|| anyhow!("task {name} has no bound"))?;
+        longest = longest.max(Some((ns, name)));
+    }
+    let (ns, name) = longest.ok_or_else(wanted)?;
+    let source = format!("the bound of task {name}");
+    Ok(Stall { worst: Duration::from_nanos(ns), source, payload_bytes_s_max: None })
 }
 
 fn measure_here(

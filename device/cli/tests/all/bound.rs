@@ -170,3 +170,60 @@ fn a_file_without_end_is_refused() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("/dev/zero: is larger than 1048576 bytes"), "{said}");
 }
+
+/// A card that pauses for 7 s, and a task that writes 50 KiB each second.
+#[test]
+fn where_stalls_are_most_of_a_bound_a_buffer_helps_and_the_recorder_takes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let [card, tasks, file] =
+        ["card.toml", "tasks.toml", "bound.json"].map(|name| dir.path().join(name));
+    let text = "schema = \"steadyio.device/1\"\nname = \"slow\"\ncard = { capacity_mib = 256 }\n\
+                read = { base_ns = 1, per_kib_ns = 1 }\n\
+                write = { base_ns = 1, per_kib_ns = 1, pause_kib = 65536, pause_ns = 7_000_000_000 }";
+    fs::write(&card, text).unwrap();
+    let text = "schema = \"steadyio.tasks/1\"\nname = \"logger\"\n\
+                k2 = { inflight_max = 1, split_kib = 4, max_sectors_kb = 512, nr_requests = 64 }\n\
+                background = { op = \"read\", kib = 512 }\n\
+                task = [{ name = \"log\", op = \"write\", kib = 50, level = 0, period_us = 1000000 }]";
+    fs::write(&tasks, text).unwrap();
+    let files = [card.to_str().unwrap(), tasks.to_str().unwrap()];
+    let said = String::from_utf8(bound(&files).stdout).unwrap();
+    assert!(said.contains("log: no knob helps: 100.0 % of it are stalls of the device"), "{said}");
+    assert!(
+        said.contains(
+            "log: 351 KiB keep 50 KiB/s through the longest wait (steady record --ring 351KiB)"
+        ),
+        "{said}"
+    );
+    assert!(!said.contains("shortens it most"), "{said}");
+    let output = bound(&[&files[..], &["--json"]].concat());
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let task = &document["tasks"][0];
+    let wanted = (&json!(true), &json!(51_200), &json!(358_401), &Value::Null);
+    let buffer = &task["buffer"];
+    let found = (&task["mostly_stalls"], &buffer["bytes_s"], &buffer["bytes"], &task["helps_most"]);
+    assert_eq!(found, wanted);
+    fs::write(&file, &output.stdout).unwrap();
+    let plan = ["record", "--plan", "--dir", "x", "--size", "50KiB", "--period", "1s", "--bound"];
+    let output = Command::new(env!("CARGO_BIN_EXE_steady")).args(plan).arg(&file).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("worst stall 7000.0 ms (the bound of task log)"), "{said}");
+}
+
+#[test]
+fn a_file_that_has_no_bounds_is_no_plan() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("bound.json");
+    for (text, part) in [
+        ("{}", "must be the output of steady bound --json"),
+        ("{\"tasks\": [{\"name\": \"a\", \"job\": null}]}", "task a has no bound"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let plan =
+            ["record", "--plan", "--dir", "x", "--size", "4KiB", "--period", "1s", "--bound"];
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_steady")).args(plan).arg(&file).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(part), "{said}");
+    }
+}
