@@ -15,6 +15,7 @@ mod manual;
 mod model;
 mod model_tables;
 mod output;
+mod power;
 mod probe;
 mod progress;
 mod quantity;

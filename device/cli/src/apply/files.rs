@@ -13,7 +13,8 @@ use steadyio_core::knobs::in_setting_order;
 use steadyio_core::value::Value;
 
 use super::unit::GROUP;
-use super::{Command, Service};
+use super::{Command, Service, power};
+use crate::power::PowerState;
 
 const RULES: &str = "etc/udev/rules.d";
 const UNITS: &str = "etc/systemd/system";
@@ -21,6 +22,14 @@ const BEFORE: &str = "# Before: ";
 
 /// Values by key, as in a workload's variant.
 pub type Knobs = BTreeMap<String, Value>;
+
+/// What a rule sets, and on which disk.
+pub struct Settings {
+    pub knobs: Knobs,
+    /// Of the disk, as a udev rule has them.
+    pub conditions: String,
+    pub power: Vec<PowerState>,
+}
 
 /// A file as it is to be.
 pub struct Kept {
@@ -71,14 +80,14 @@ impl Files {
     /// `before`: what is to be set when this is removed.
     pub fn wanted(
         &self,
-        knobs: &Knobs,
+        settings: &Settings,
         services: &BTreeMap<String, Service>,
         before: Knobs,
     ) -> Vec<Kept> {
         let needs_group = |service: &Service| {
             service.declares.as_ref().is_some_and(|command| command.start.needs_group)
         };
-        let mut rule = self.rule(knobs, before);
+        let mut rule = self.rule(settings, before);
         if services.values().any(needs_group) {
             rule += &format!("SUBSYSTEM==\"misc\", KERNEL==\"k2\", GROUP=\"{GROUP}\"\n");
         }
@@ -92,7 +101,8 @@ impl Files {
     }
 
     /// Attributes are set in the order in which they stand.
-    fn rule(&self, knobs: &Knobs, before: Knobs) -> String {
+    fn rule(&self, settings: &Settings, before: Knobs) -> String {
+        let Settings { knobs, conditions, power } = settings;
         let earlier = self.before();
         // Applied again: what was before stays so.
         let before = if earlier.is_empty() { before } else { earlier };
@@ -100,20 +110,27 @@ impl Files {
             before.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let before =
             if words.is_empty() { String::new() } else { format!("{BEFORE}{}\n", words.join(" ")) };
-        let disk = &self.disk;
+        let kept = power::kept_lines(&self.rule_text());
+        let power_before = if kept.is_empty() { power::before_lines(power) } else { kept };
         let matches = format!(
-            "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", KERNEL==\"{disk}\""
+            "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {conditions}"
         );
         let sets: String = in_setting_order(knobs)
             .into_iter()
             .map(|(_, attribute, value)| format!(", \\\n  ATTR{{queue/{attribute}}}=\"{value}\""))
             .collect();
-        format!("{}\n{before}{matches}{sets}\n", self.mark())
+        let rules = power::rules(power);
+        format!("{}\n{before}{power_before}{matches}{sets}\n{rules}", self.mark())
+    }
+
+    /// As it is now; empty if there is none.
+    pub fn rule_text(&self) -> String {
+        fs::read_to_string(self.rule_path()).unwrap_or_default()
     }
 
     /// What the rule says was before.
     pub fn before(&self) -> Knobs {
-        let text = fs::read_to_string(self.rule_path()).unwrap_or_default();
+        let text = self.rule_text();
         let line = text.lines().find_map(|line| line.strip_prefix(BEFORE)).unwrap_or_default();
         let pairs = line.split(' ').filter_map(|word| word.split_once('='));
         pairs.map(|(key, value)| (key.to_string(), Value::from_text(value))).collect()

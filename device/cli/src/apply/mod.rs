@@ -4,7 +4,9 @@
 //! What is kept are files below /etc, which `files` makes and finds again; here are arguments, the
 //! bound that must hold, and the knobs of the running system.
 
+mod card;
 mod files;
+mod power;
 mod running;
 mod unit;
 
@@ -17,6 +19,7 @@ use steadyio_bound::declared;
 use steadyio_bound::device::{Device as Times, Op};
 use steadyio_bound::tasks::{Task, TaskSet};
 use steadyio_core::device::Device;
+use steadyio_core::identity::Identity;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{Queue, knob_attribute};
 use steadyio_core::value::Value;
@@ -25,7 +28,8 @@ use crate::apply::unit::Start;
 use crate::bound::read;
 use crate::exit::{Failure, Status};
 use crate::output::print;
-use files::{Files, Kept, Knobs};
+use crate::power::power_states;
+use files::{Files, Kept, Knobs, Settings};
 
 const HELP: &str = "Exit status: 0 success (applied or printed); 1 failure; 2 usage error or \
 invalid file; 3 a task may miss its deadline (nothing was changed). After status 1, knobs and \
@@ -47,14 +51,17 @@ type Services = BTreeMap<String, Service>;
 
 /// Where packages install this program.
 const STEADY: &str = "/usr/bin/steady";
+/// The latency target of writeback throttling, which holds up synchronous writes of real-time, too.
+const WBT: &str = "wbt_lat_usec";
 /// Sizes that look-ahead is told the times of: its line goes through both.
 const MODEL_KIB: [u64; 2] = [4, 512];
 
 /// Set up a disk for a task set: scheduler, knobs and service I/O priorities
 ///
 /// Computes the bounds first, and changes nothing if a deadline may be missed. Prints the files
-/// that make the settings permanent: a udev rule for the disk, and a systemd drop-in for each
-/// service of a task. With --yes, writes the files and sets the knobs.
+/// that make the settings permanent: a udev rule for the card, and a systemd drop-in for each
+/// service of a task. With --yes, writes the files and sets the knobs. Refuses the profile of another
+/// card. Also turns off power states and writeback throttling, which steady doctor reports.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -71,6 +78,9 @@ pub struct Arguments {
     /// Kernel name of the disk, for example mmcblk0
     #[arg(long, value_name = "NAME", value_parser = disk_name)]
     disk: String,
+    /// Accept another card of the profile's model and size
+    #[arg(long, conflicts_with = "remove")]
+    same_model: bool,
     /// Apply the changes instead of only printing them
     #[arg(long)]
     yes: bool,
@@ -96,14 +106,14 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if arguments.remove {
         return remove(arguments, &files);
     }
-    let Some((knobs, services)) = settings(arguments)? else { return Ok(Status::Flawed) };
-    let wanted = files.wanted(&knobs, &services, knobs_before(arguments, &knobs));
+    let Some((settings, services)) = settings(arguments)? else { return Ok(Status::Flawed) };
+    let wanted = files.wanted(&settings, &services, knobs_before(arguments, &settings.knobs));
     print(&files::shown(&wanted))?;
     if !arguments.yes {
         eprintln!("steady: nothing was changed; --yes writes this{}", sets_too(arguments));
         return Ok(Status::Done);
     }
-    apply(arguments, &knobs, &wanted).map_err(Failure::with(Status::Failed))?;
+    apply(arguments, &settings, &wanted).map_err(Failure::with(Status::Failed))?;
     tell_running(arguments, !services.is_empty());
     for service in services.keys() {
         eprintln!("steady: {service}: priority takes effect at its next start");
@@ -111,16 +121,19 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Knobs, and the levels of services; `None`: a deadline may be missed, which was told.
-fn settings(arguments: &Arguments) -> Result<Option<(Knobs, Services)>, Failure> {
+/// Settings of the disk, and the levels of services; `None`: a deadline may be missed, which was told.
+fn settings(arguments: &Arguments) -> Result<Option<(Settings, Services)>, Failure> {
     let usage = Failure::with(Status::Usage);
     let Some(profile) = &arguments.profile else {
         return Err(usage(anyhow!("a profile is needed")));
     };
-    let times = read(profile, Times::parse).map_err(Failure::with(Status::Usage))?;
     if let Some(rt_block_us) = arguments.rt_block_us {
-        return Ok(Some((look_ahead(&times, rt_block_us), Services::new())));
+        // It rests on usual times, which an SSD has, too.
+        let times = read(profile, Times::parse_any).map_err(Failure::with(Status::Usage))?;
+        let settings = of_disk(arguments, &times, look_ahead(&times, rt_block_us), None);
+        return Ok(Some((settings.map_err(Failure::with(Status::Usage))?, Services::new())));
     }
+    let times = read(profile, Times::parse).map_err(Failure::with(Status::Usage))?;
     let Some(tasks) = &arguments.tasks else { return Err(usage(anyhow!("tasks are needed"))) };
     let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
     times.check(&set).map_err(Failure::with(Status::Usage))?;
@@ -135,7 +148,32 @@ fn settings(arguments: &Arguments) -> Result<Option<(Knobs, Services)>, Failure>
         let limits = limits.map_err(Failure::with(Status::Usage))?;
         knobs.insert("iosched/device_limits".into(), Value::from_text(&limits));
     }
-    Ok(Some((knobs, services)))
+    let settings = of_disk(arguments, &times, knobs, Some(set.k2.max_sectors_kb));
+    Ok(Some((settings.map_err(Failure::with(Status::Usage))?, services)))
+}
+
+/// For the disk of the profile, if it is that; of an image nothing is known.
+fn of_disk(
+    arguments: &Arguments,
+    times: &Times,
+    mut knobs: Knobs,
+    max_sectors_kb: Option<u64>,
+) -> anyhow::Result<Settings> {
+    let disk = &arguments.disk;
+    let dir = Path::new("/sys/block").join(disk);
+    if arguments.root.is_some() || !dir.exists() {
+        let conditions = card::conditions(times, disk, None);
+        return Ok(Settings { knobs, conditions, power: Vec::new() });
+    }
+    let found = Identity::read(&dir);
+    card::check(times, disk, &found, arguments.same_model)?;
+    let queue = dir.join("queue");
+    card::check_limits(times, max_sectors_kb, &queue)?;
+    if std::fs::read_to_string(queue.join(WBT)).is_ok_and(|text| text.trim() != "0") {
+        knobs.insert(format!("queue/{WBT}"), Value::from_text("0"));
+    }
+    let conditions = card::conditions(times, disk, Some(&found));
+    Ok(Settings { knobs, conditions, power: power_states(Path::new("/sys"), disk) })
 }
 
 /// Has each service declare its task. Returns the limits of the device's times.
@@ -271,14 +309,18 @@ fn knobs_before(arguments: &Arguments, knobs: &Knobs) -> Knobs {
 
 /// Sets first, as that shows whether the kernel takes it; if a file cannot be written, the knobs are
 /// restored.
-fn apply(arguments: &Arguments, knobs: &Knobs, wanted: &[Kept]) -> anyhow::Result<()> {
+fn apply(arguments: &Arguments, settings: &Settings, wanted: &[Kept]) -> anyhow::Result<()> {
     if arguments.root.is_some() {
         return files::write(wanted);
     }
     let device = device(&arguments.disk)?;
     let guard = KnobGuard::take(&device, &mut |text| eprintln!("steady: {text}"))?;
-    guard.queue().apply("apply", knobs, &BTreeSet::new())?;
-    files::write(wanted)?;
+    guard.queue().apply("apply", &settings.knobs, &BTreeSet::new())?;
+    power::turn_off(&settings.power)?;
+    if let Err(error) = files::write(wanted) {
+        power::turn_on(&settings.power);
+        return Err(error);
+    }
     Ok(guard.leave()?)
 }
 
@@ -309,8 +351,11 @@ fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
     }
     // The files go last: they say what was before.
     let before = files.before();
-    if arguments.root.is_none() && !before.is_empty() {
-        restore(&arguments.disk, &before).map_err(Failure::with(Status::Failed))?;
+    if arguments.root.is_none() {
+        if !before.is_empty() {
+            restore(&arguments.disk, &before).map_err(Failure::with(Status::Failed))?;
+        }
+        power::restore(&files.rule_text()).map_err(Failure::with(Status::Failed))?;
     }
     files::remove(&kept).map_err(Failure::with(Status::Failed))?;
     tell_running(arguments, kept.iter().any(|path| files::is_drop_in(path)));

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use super::judge;
 use super::system::{Policy, System, Task};
 
 /// Below that, an eighth of the tags for real-time is a single one.
@@ -12,6 +13,8 @@ const TAGS_MIN: u64 = 16;
 /// Above this a task leaves no priority for the workers.
 const PRIORITY_MAX: u8 = 99;
 const NAMED: usize = 5;
+/// kernel/k2/Kbuild: it builds for no other.
+const K2_KERNELS: [(u32, u32); 3] = [(6, 1), (6, 12), (7, 3)];
 
 /// One setting that breaks a bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,6 +26,8 @@ pub struct Finding {
     pub fix: Option<String>,
     /// What else to do, or what the command costs.
     pub advice: Option<String>,
+    /// The time that it can add to a response, for `steady bound --overrun`; None: nothing states it.
+    pub overrun: Option<String>,
 }
 
 /// All findings, the worst first.
@@ -38,7 +43,8 @@ pub fn findings(system: &System) -> Vec<Finding> {
         no_lazytime,
         behind_usb,
     ];
-    rules.iter().filter_map(|rule| rule(system)).collect()
+    let settings = rules.iter().filter_map(|rule| rule(system));
+    settings.chain(judge::all(system)).collect()
 }
 
 /// A card's requests end in a worker of the kernel, which such a task keeps from running.
@@ -56,6 +62,7 @@ fn realtime_tasks(system: &System) -> Option<Finding> {
     let policy = if workers == 0 { "SCHED_OTHER".into() } else { format!("SCHED_FIFO {workers}") };
     Some(Finding {
         id: "realtime-tasks",
+        overrun: None,
         text: format!(
             "{}: requests of {} complete in kernel workers under {policy}; while such a task \
              computes on their CPU, threads that wait for the card wait for it",
@@ -105,16 +112,37 @@ fn scheduler(system: &System) -> Option<Finding> {
         disk.name, disk.scheduler
     );
     if disk.schedulers.iter().any(|one| one == "k2") {
-        return Some(Finding { id: "scheduler", text, fix: Some(choose), advice: None });
+        return Some(Finding {
+            id: "scheduler",
+            text,
+            fix: Some(choose),
+            advice: None,
+            overrun: None,
+        });
     }
-    let (fix, advice) = if system.k2_installed {
+    let (fix, advice) = if !K2_KERNELS.contains(&system.kernel) {
+        return Some(no_k2(system, &text));
+    } else if system.k2_installed {
         (Some(format!("modprobe k2 && {choose}")), None)
     } else {
         let build = "k2 is not installed for this kernel: build it first (docs/reference/k2.md, \
                      Building), and run this next to its k2.ko";
         (Some(format!("insmod k2.ko && {choose}")), Some(build.to_string()))
     };
-    Some(Finding { id: "k2-not-loaded", text: format!("{text}; k2 is not loaded"), fix, advice })
+    let text = format!("{text}; k2 is not loaded");
+    Some(Finding { id: "k2-not-loaded", text, fix, advice, overrun: None })
+}
+
+fn no_k2(system: &System, text: &str) -> Finding {
+    let (major, minor) = system.kernel;
+    let known = K2_KERNELS.map(|(major, minor)| format!("{major}.{minor}")).join(", ");
+    Finding {
+        id: "k2-kernel",
+        overrun: None,
+        text: format!("{text}; k2 does not build for Linux {major}.{minor}"),
+        fix: None,
+        advice: Some(format!("use one of Linux {known} (docs/reference/kernels.md)")),
+    }
 }
 
 fn cgroup_limits(system: &System) -> Option<Finding> {
@@ -129,6 +157,7 @@ fn cgroup_limits(system: &System) -> Option<Finding> {
     };
     Some(Finding {
         id: "cgroup-limits",
+        overrun: None,
         text: format!(
             "{file} has \"{}\" ({more} more such lines): I/Os of that group, and with io.latency \
              those of others, wait before the scheduler sees them, whatever their priority",
@@ -144,6 +173,7 @@ fn no_lazytime(system: &System) -> Option<Finding> {
     let first = system.without_lazytime.first()?;
     (system.kernel < (6, 12)).then(|| Finding {
         id: "no-lazytime",
+        overrun: None,
         text: format!(
             "{} is ext4 without lazytime: each write changes a file's times, and a write() may wait \
              while the journal writes them",
@@ -158,6 +188,7 @@ fn swap(system: &System) -> Option<Finding> {
     let first = system.swaps.first()?;
     Some(Finding {
         id: "swap",
+        overrun: None,
         text: format!(
             "swap is on {} ({first}): reading memory back from there waits for the device, and \
              writing memory out delays it further",
@@ -179,6 +210,7 @@ fn no_fua(system: &System) -> Option<Finding> {
     let fix = disk.is_card.then(|| format!("mmc cache disable /dev/{}", disk.name));
     Some(Finding {
         id: "no-fua",
+        overrun: None,
         text: format!(
             "{} has a write cache and no FUA: each O_DSYNC write, fsync and journal commit flushes \
              all of the cache, and flushes bypass every scheduler",
@@ -204,6 +236,7 @@ fn sync_writers_on_6_1(system: &System) -> Option<Finding> {
     let more = system.sync_writers.len() - 1;
     Some(Finding {
         id: "sync-writers",
+        overrun: None,
         text: format!(
             "{} is open with O_SYNC or O_DSYNC by process {} ({more} more such files): before Linux \
              6.12 such writes bypass the scheduler, in full",
@@ -222,6 +255,7 @@ fn few_tags(system: &System) -> Option<Finding> {
     }
     Some(Finding {
         id: "few-tags",
+        overrun: None,
         text: format!(
             "{} has {} tags: k2 keeps an eighth of them for real-time tasks, and beyond that a \
              real-time request waits until one of the background has ended",
@@ -236,6 +270,7 @@ fn few_tags(system: &System) -> Option<Finding> {
 fn behind_usb(system: &System) -> Option<Finding> {
     system.disk.behind_usb.then(|| Finding {
         id: "usb",
+        overrun: None,
         text: format!(
             "{} is behind USB: bridge and hub queue, reset and sleep by rules of their own, and \
              other devices share the bus",
@@ -258,7 +293,7 @@ mod tests {
             name: "mmcblk0".into(),
             schedulers: ["none", "mq-deadline", "k2"].map(String::from).into(),
             scheduler: "k2".into(),
-            write_back: true,
+            write_back: false,
             fua: true,
             tags: 64,
             is_card: true,
@@ -345,21 +380,37 @@ mod tests {
     }
 
     #[test]
+    fn where_k2_does_not_build_nothing_is_to_be_built() {
+        let mut system = good();
+        system.disk.scheduler = "none".into();
+        system.disk.schedulers.retain(|one| one != "k2");
+        system.kernel = (6, 6);
+        let found = only(&system);
+        assert_eq!((found.id, found.fix.as_deref()), ("k2-kernel", None));
+        assert!(found.text.ends_with("k2 does not build for Linux 6.6"), "{found:?}");
+        assert!(found.advice.unwrap().starts_with("use one of Linux 6.1, 6.12, 7.3"));
+    }
+
+    #[test]
     fn a_cache_without_fua_is_a_finding() {
         let mut system = good();
         system.disk.fua = false;
-        assert_eq!(only(&system).fix.as_deref(), Some("mmc cache disable /dev/mmcblk0"));
-        system.disk.write_back = false;
         assert_eq!(ids(&system), [""; 0]);
+        system.disk.write_back = true;
+        assert_eq!(only(&system).fix.as_deref(), Some("mmc cache disable /dev/mmcblk0"));
+        assert_eq!(only(&system).id, "no-fua");
     }
 
     #[test]
     fn sync_writers_count_before_6_12() {
         let writer = SyncWriter { process: 5, path: "/data/log".into() };
         let mut system = System { sync_writers: vec![writer], ..good() };
-        assert!(only(&system).text.contains("/data/log") && only(&system).fix.is_none());
+        assert_eq!(ids(&system), [""; 0], "without a cache the kernel asks for no FUA");
+        system.disk.write_back = true;
+        let found = findings(&system).remove(0);
+        assert!(found.text.contains("/data/log") && found.fix.is_none(), "{found:?}");
         system.kernel = (6, 12);
-        assert_eq!(ids(&system), [""; 0]);
+        assert_eq!(ids(&system), ["cache-flush"]);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady doctor`: find settings that break a latency bound.
 //!
-//! [`system`] reads sysfs and /proc, [`mod@findings`] judges; here are arguments and output. Nothing is
-//! changed, and no root is needed.
+//! [`system`] and [`layers`] read sysfs and /proc, [`mod@findings`] and [`judge`] judge; here are
+//! arguments and output. Nothing is changed, and no root is needed.
 
 mod findings;
+mod judge;
+mod layers;
 mod system;
 
 use std::fs;
@@ -85,6 +87,9 @@ fn text(device: &Device, found: &[Finding], unseen: &[String]) -> String {
         }
         if let Some(advice) = &finding.advice {
             text += &format!("    ({advice})\n");
+        }
+        if let Some(overrun) = &finding.overrun {
+            text += &format!("    (until then: steady bound --overrun {overrun})\n");
         }
     }
     for what in unseen {

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 use steadyio_core::kworkers;
 
+use super::layers::Layers;
+use crate::power::{PowerState, power_states};
+
 /// linux/sched.h: a thread of the kernel.
 const PF_KTHREAD: u64 = 0x0020_0000;
 /// linux/sched.h.
@@ -46,6 +49,8 @@ pub struct System {
     pub cgroup_limits: Vec<CgroupLimit>,
     /// Where file systems of ext4 on the disk are mounted without lazytime.
     pub without_lazytime: Vec<PathBuf>,
+    pub power: Vec<PowerState>,
+    pub layers: Layers,
     /// k2's module is installed for this kernel.
     pub k2_installed: bool,
     /// What could not be looked at, in words.
@@ -120,8 +125,17 @@ impl System {
             cgroup_limits: cgroup_limits(&roots.sys, numbers),
             without_lazytime: without_lazytime(&roots.proc, numbers),
             k2_installed: module_is_installed(&roots.modules, "k2"),
+            power: power_states(&roots.sys, disk),
+            layers: Layers::read(&roots.sys, &roots.proc, disk, numbers),
             ..System::default()
         };
+        if system.disk.is_card && !sees_hosts(&roots.sys.join("kernel/debug")) {
+            system.unseen.push(
+                "whether the host suspends the card, and whether the card has manual background \
+                 operations: debugfs is not mounted on /sys/kernel/debug, or not yours"
+                    .into(),
+            );
+        }
         system.look_at_processes(&roots.proc, numbers)?;
         Ok(system)
     }
@@ -160,6 +174,12 @@ impl System {
         }
         Ok(())
     }
+}
+
+/// debugfs has a folder of each mmc host, for root.
+fn sees_hosts(debugfs: &Path) -> bool {
+    let mut entries = fs::read_dir(debugfs).into_iter().flatten().flatten();
+    entries.any(|entry| entry.file_name().to_string_lossy().starts_with("mmc"))
 }
 
 fn major_minor(release: &str) -> (u32, u32) {
@@ -217,7 +237,7 @@ fn swaps(proc: &Path, disk: &str, numbers: &[u64]) -> Vec<String> {
 }
 
 /// As the kernel writes a device number: major:minor.
-fn words_of(numbers: &[u64]) -> Vec<String> {
+pub fn words_of(numbers: &[u64]) -> Vec<String> {
     let word = |n: &u64| format!("{}:{}", rustix::fs::major(*n), rustix::fs::minor(*n));
     numbers.iter().map(word).collect()
 }
@@ -376,6 +396,7 @@ mod tests {
         symlink(sys.join(&disk), sys.join("block/mmcblk0")).unwrap();
         put(&proc, "sys/kernel/osrelease", "6.12.3+deb13-amd64\n");
         put_thread(&proc, 2, &stat(2, "kthreadd", PF_KTHREAD, 0, 0));
+        fs::create_dir_all(sys.join("kernel/debug/mmc0")).unwrap();
         put(&modules, "modules.dep", "kernel/a.ko.xz: kernel/b.ko\nextra/k2.ko.xz:\n");
         Roots { sys, proc, modules }
     }

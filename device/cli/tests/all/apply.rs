@@ -200,3 +200,24 @@ fn look_ahead_is_told_the_times_of_the_profile() {
     let both = image.apply(&[CARD, &image.tasks("a", "a"), "--rt-block-us", "1000"]);
     assert_eq!(both.status.code(), Some(2));
 }
+
+#[test]
+fn an_ssd_takes_look_ahead_and_no_bound() {
+    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let [root, file] = ["root", "ssd.toml"].map(|name| folder.path().join(name));
+    std::fs::write(&file, profile.replace("disk = \"mmcblk0\"", "disk = \"nvme0n1\"")).unwrap();
+    let apply = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.args(["apply", file.to_str().unwrap(), "--disk", "nvme0n1", "--root"]);
+        let output = command.arg(&root).args(arguments).output().unwrap();
+        (output.status.code(), [output.stdout, output.stderr].concat())
+    };
+    let (status, said) = apply(&["--rt-block-us", "2000"]);
+    let said = String::from_utf8(said).unwrap();
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("KERNEL==\"nvme0n1\", ATTRS{model}==\"NCEMAD\""), "{said}");
+    let (status, said) = apply(&["../../docs/examples/robot.toml"]);
+    let said = String::from_utf8(said).unwrap();
+    assert!(status == Some(2) && said.contains("no bound is known for an SSD"), "{said}");
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Findings about layers and power states. Pure, as `findings`.
+
+use super::findings::Finding;
+use super::system::System;
+use crate::power::PowerState;
+
+/// drivers/mmc/core/mmc_ops.c: time limits of background operations and of a cache flush.
+const BKOPS_LIMIT: &str = "120s";
+const FLUSH_LIMIT: &str = "30s";
+const US_PER_MS: u64 = 1_000;
+
+fn finding(id: &'static str, text: String) -> Finding {
+    Finding { id, text, fix: None, advice: None, overrun: None }
+}
+
+pub fn all(system: &System) -> Vec<Finding> {
+    let rules =
+        [throttles, writeback_throttling, lanes, crypts, discards, manual_maintenance, cache_flush];
+    let layers = rules.iter().filter_map(|rule| rule(system));
+    system.power.iter().map(power).chain(layers).collect()
+}
+
+fn power(state: &PowerState) -> Finding {
+    let overrun = state.wait_us.map(|us| format!("{}ms", us.div_ceil(US_PER_MS)));
+    let advice = match state.id {
+        "nvme-apst" => "or nvme_core.default_ps_max_latency_us=0 on the kernel's command line",
+        _ => "it is on again after a reboot",
+    };
+    Finding {
+        fix: Some(state.fix()),
+        advice: Some(format!("{advice}; steady apply sets it permanently")),
+        overrun,
+        ..finding(state.id, state.text.clone())
+    }
+}
+
+fn throttles(system: &System) -> Option<Finding> {
+    let (file, line) = system.layers.throttles.first()?;
+    let more = system.layers.throttles.len() - 1;
+    let (device, _) = line.split_once(' ')?;
+    let text = format!(
+        "{} has \"{line}\" ({more} more such lines): I/Os of that group wait before the scheduler sees \
+         them, whatever their priority",
+        file.display()
+    );
+    Some(Finding {
+        fix: Some(format!("echo '{device} 0' > {}", file.display())),
+        advice: Some("and take the limit out of the program that sets it".into()),
+        ..finding("blkio-throttle", text)
+    })
+}
+
+/// block/blk-wbt.c: all writes but direct ones, which are both synchronous and idle.
+fn writeback_throttling(system: &System) -> Option<Finding> {
+    let (disk, us) = (&system.disk.name, system.layers.wbt_us);
+    (us > 0).then(|| Finding {
+        fix: Some(format!("echo 0 > /sys/block/{disk}/queue/wbt_lat_usec")),
+        advice: Some("steady apply sets it permanently".into()),
+        ..finding(
+            "writeback-throttling",
+            format!(
+                "writeback throttling of {disk} aims at {us} us: fsync and other writes through the page \
+                 cache wait before the scheduler sees them, whatever their priority"
+            ),
+        )
+    })
+}
+
+fn lanes(system: &System) -> Option<Finding> {
+    let (partition, device) = system.layers.lanes.first()?;
+    let disk = &system.disk.name;
+    let text = format!(
+        "{partition} is a lane of chario (/dev/{device}): its commands bypass the scheduler of {disk}, \
+         and steady bound does not count them"
+    );
+    Some(Finding {
+        fix: Some(format!("echo {partition} > /sys/bus/mmc/drivers/chario/end_lane")),
+        advice: Some(
+            "or count its longest command, bg_kib of the lane, as a background request".into(),
+        ),
+        ..finding("lane", text)
+    })
+}
+
+/// Read in the sources of 6.1 and 6.12: drivers/md/dm-crypt.c has no priority in 6.1.
+fn crypts(system: &System) -> Option<Finding> {
+    let first = system.layers.crypts.first()?;
+    (system.kernel < (6, 12)).then(|| Finding {
+        advice: Some(
+            "use Linux 6.12, where they keep it, or put what needs a bound on a partition without \
+             them"
+                .into(),
+        ),
+        ..finding(
+            "crypt-priority",
+            format!(
+                "{first} is dm-crypt or dm-verity on {}: before Linux 6.12 its requests lose the I/O class, \
+                 so a real-time request through it is background to k2",
+                system.disk.name
+            ),
+        )
+    })
+}
+
+fn discards(system: &System) -> Option<Finding> {
+    let first = system.layers.discards.first()?;
+    let place = first.display();
+    Some(Finding {
+        fix: Some(format!("mount -o remount,nodiscard {place}")),
+        advice: Some(
+            "and take discard out of /etc/fstab; run fstrim when no real-time task is active"
+                .into(),
+        ),
+        ..finding(
+            "discard",
+            format!(
+                "{place} is mounted with discard: deleting a file sends discards, which k2 does not split"
+            ),
+        )
+    })
+}
+
+/// drivers/mmc/core/mmc_ops.c, `mmc_run_bkops()`: in the request path.
+fn manual_maintenance(system: &System) -> Option<Finding> {
+    system.layers.bkops_manual.filter(|manual| *manual).map(|_| Finding {
+        advice: Some(
+            "the bit cannot be cleared; use a card without it for what needs a bound, or leave the \
+             card idle from time to time"
+                .into(),
+        ),
+        overrun: Some(BKOPS_LIMIT.into()),
+        ..finding(
+            "bkops-manual",
+            format!(
+                "{} has manual background operations (BKOPS_EN): when the card asks for them, Linux runs \
+                 them between two requests, for up to {BKOPS_LIMIT}",
+                system.disk.name
+            ),
+        )
+    })
+}
+
+/// The same file, `MMC_CACHE_FLUSH_TIMEOUT_MS`.
+fn cache_flush(system: &System) -> Option<Finding> {
+    let disk = &system.disk;
+    // Without FUA there is a finding already.
+    (disk.is_card && disk.write_back && disk.fua).then(|| Finding {
+        fix: Some(format!("mmc cache disable /dev/{}", disk.name)),
+        advice: Some(
+            "writes are slower without the cache, and it is back after each reset of the card".into(),
+        ),
+        overrun: Some(FLUSH_LIMIT.into()),
+        ..finding(
+            "cache-flush",
+            format!(
+                "{} has a volatile cache: Linux lets a flush take up to {FLUSH_LIMIT}, and a bound counts \
+                 the time that steady probe measured",
+                disk.name
+            ),
+        )
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::layers::Layers;
+    use super::super::system::Disk;
+    use super::*;
+
+    fn with(kernel: (u32, u32), layers: Layers) -> Vec<Finding> {
+        let disk = Disk { name: "mmcblk0".into(), is_card: true, ..Disk::default() };
+        all(&System { kernel, disk, layers, ..System::default() })
+    }
+
+    fn only(layers: Layers) -> Finding {
+        let mut found = with((6, 1), layers);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+
+    #[test]
+    fn each_layer_has_the_command_that_takes_it_away() {
+        let line = "179:0 1048576".to_string();
+        let throttles = vec![("/sys/fs/cgroup/blkio/a/b".into(), line)];
+        let lanes = vec![("mmcblk0p2".to_string(), "chardisk0".to_string())];
+        for (layers, id, fix) in [
+            (
+                Layers { throttles, ..Layers::default() },
+                "blkio-throttle",
+                "echo '179:0 0' > /sys/fs/cgroup/blkio/a/b",
+            ),
+            (
+                Layers { wbt_us: 75_000, ..Layers::default() },
+                "writeback-throttling",
+                "echo 0 > /sys/block/mmcblk0/queue/wbt_lat_usec",
+            ),
+            (
+                Layers { lanes, ..Layers::default() },
+                "lane",
+                "echo mmcblk0p2 > /sys/bus/mmc/drivers/chario/end_lane",
+            ),
+            (
+                Layers { discards: vec!["/data".into()], ..Layers::default() },
+                "discard",
+                "mount -o remount,nodiscard /data",
+            ),
+        ] {
+            let found = only(layers);
+            assert_eq!((found.id, found.fix.as_deref()), (id, Some(fix)));
+        }
+    }
+
+    #[test]
+    fn crypts_keep_the_class_from_6_12_on() {
+        let layers = Layers { crypts: vec!["dm-0".into()], ..Layers::default() };
+        assert_eq!(only(layers.clone()).id, "crypt-priority");
+        assert_eq!(with((6, 12), layers), []);
+    }
+
+    #[test]
+    fn maintenance_of_a_card_is_a_term_of_the_bound() {
+        let found = only(Layers { bkops_manual: Some(true), ..Layers::default() });
+        assert_eq!((found.id, found.overrun.as_deref()), ("bkops-manual", Some("120s")));
+        let disk = Disk { is_card: true, write_back: true, fua: true, ..Disk::default() };
+        let mut system = System { disk, ..System::default() };
+        let found = all(&system);
+        assert_eq!((found[0].id, found[0].overrun.as_deref()), ("cache-flush", Some("30s")));
+        system.disk.write_back = false;
+        assert_eq!(all(&system), []);
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What stands between a program and the scheduler of its disk, or passes it: device mappers, limits,
+//! lanes, mount options, and the card's own maintenance.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::system::words_of;
+use crate::power::mmc_debugfs;
+
+/// JESD84-B51: EXT_CSD, BKOPS_EN.
+const BKOPS_EN: usize = 163;
+const BKOPS_MANUAL: u8 = 1;
+
+/// All of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layers {
+    /// Names of dm-crypt and dm-verity devices on the disk.
+    pub crypts: Vec<String>,
+    /// Files of cgroup 1 with the line about the disk.
+    pub throttles: Vec<(PathBuf, String)>,
+    /// Partitions of the disk that are lanes of chario, each with its character device.
+    pub lanes: Vec<(String, String)>,
+    /// Where file systems on the disk are mounted with `discard`.
+    pub discards: Vec<PathBuf>,
+    /// The latency target of writeback throttling in us; 0: off.
+    pub wbt_us: u64,
+    /// The card has manual background operations; `None`: it could not be read.
+    pub bkops_manual: Option<bool>,
+}
+
+impl Layers {
+    /// `numbers`: of the disk and its partitions.
+    pub fn read(sys: &Path, proc: &Path, disk: &str, numbers: &[u64]) -> Layers {
+        let dir = sys.join("block").join(disk);
+        let wbt = fs::read_to_string(dir.join("queue/wbt_lat_usec")).unwrap_or_default();
+        Layers {
+            crypts: crypts(sys, &dir, disk),
+            throttles: throttles(sys, numbers),
+            lanes: lanes(sys, disk),
+            discards: discards(proc, numbers),
+            wbt_us: wbt.trim().parse().unwrap_or(0),
+            bkops_manual: bkops_manual(sys, &dir),
+        }
+    }
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// Holders of the disk, of its partitions, and of these holders. `dm/uuid` begins with `CRYPT-` for
+/// dm-crypt and dm-verity, as cryptsetup makes them.
+fn crypts(sys: &Path, dir: &Path, disk: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let partitions = names_in(dir).into_iter().filter(|name| name.starts_with(disk));
+    let mut below: Vec<PathBuf> = partitions.map(|name| dir.join(name)).collect();
+    below.push(dir.to_path_buf());
+    while let Some(device) = below.pop() {
+        for holder in names_in(&device.join("holders")) {
+            let holder_dir = sys.join("block").join(&holder);
+            let uuid = fs::read_to_string(holder_dir.join("dm/uuid")).unwrap_or_default();
+            if uuid.starts_with("CRYPT-") {
+                found.push(holder);
+            }
+            // Devices are stacked without loops.
+            below.push(holder_dir);
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn throttles(sys: &Path, numbers: &[u64]) -> Vec<(PathBuf, String)> {
+    const FILES: [&str; 4] = [
+        "blkio.throttle.read_bps_device",
+        "blkio.throttle.read_iops_device",
+        "blkio.throttle.write_bps_device",
+        "blkio.throttle.write_iops_device",
+    ];
+    let devices = words_of(numbers);
+    let mut found = Vec::new();
+    let mut groups = vec![sys.join("fs/cgroup/blkio")];
+    while let Some(group) = groups.pop() {
+        for file in FILES.map(|name| group.join(name)) {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            let is_of_disk = |line: &&str| {
+                line.split_once(' ').is_some_and(|(device, _)| devices.iter().any(|d| d == device))
+            };
+            found.extend(text.lines().filter(is_of_disk).map(|line| (file.clone(), line.into())));
+        }
+        let entries = fs::read_dir(&group).into_iter().flatten().flatten();
+        let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        groups.extend(entries.filter(is_dir).map(|entry| entry.path()));
+    }
+    found.sort();
+    found
+}
+
+fn lanes(sys: &Path, disk: &str) -> Vec<(String, String)> {
+    let class = sys.join("class/chardisk");
+    let lane = |name: String| {
+        let partition = fs::read_to_string(class.join(&name).join("partition")).ok()?;
+        let partition = partition.trim();
+        let rest = partition.strip_prefix(disk)?;
+        let is_of_disk = rest.strip_prefix('p')?.bytes().all(|byte| byte.is_ascii_digit());
+        is_of_disk.then(|| (partition.to_string(), name))
+    };
+    names_in(&class).into_iter().filter_map(lane).collect()
+}
+
+/// From proc_pid_mountinfo(5). f2fs has the option unless it is turned off.
+fn discards(proc: &Path, numbers: &[u64]) -> Vec<PathBuf> {
+    let devices = words_of(numbers);
+    let text = fs::read_to_string(proc.join("self/mountinfo")).unwrap_or_default();
+    let place = |line: &str| {
+        let (own, of_filesystem) = line.split_once(" - ")?;
+        let fields: Vec<&str> = own.split(' ').collect();
+        let options = of_filesystem.split(' ').nth(2)?;
+        let is_of_disk = devices.iter().any(|device| Some(&device.as_str()) == fields.get(2));
+        let has = options.split(',').any(|option| option == "discard" || option == "discard=async");
+        (is_of_disk && has).then(|| fields.get(4).map(PathBuf::from))?
+    };
+    text.lines().filter_map(place).collect()
+}
+
+/// debugfs has the register in hexadecimal digits; its reader is root.
+fn bkops_manual(sys: &Path, dir: &Path) -> Option<bool> {
+    let card = fs::canonicalize(dir.join("device")).ok()?;
+    let file = mmc_debugfs(sys, &card)?.join(card.file_name()?).join("ext_csd");
+    let text = fs::read_to_string(file).ok()?;
+    let digits = text.get(2 * BKOPS_EN..2 * BKOPS_EN + 2)?;
+    Some(u8::from_str_radix(digits, 16).ok()? & BKOPS_MANUAL != 0)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::power::tests::put;
+
+    fn layers(files: &[(&str, &str)]) -> Layers {
+        let dir = tempfile::tempdir().unwrap();
+        let (sys, proc) = (dir.path().join("sys"), dir.path().join("proc"));
+        for (file, text) in files {
+            put(dir.path(), file, text);
+        }
+        let card = sys.join("devices/mmc0:0001");
+        fs::create_dir_all(card.join("block/mmcblk0/queue")).unwrap();
+        fs::create_dir_all(sys.join("block")).unwrap();
+        symlink(card.join("block/mmcblk0"), sys.join("block/mmcblk0")).unwrap();
+        symlink(&card, card.join("block/mmcblk0/device")).unwrap();
+        let numbers = [0, 1].map(|minor| rustix::fs::makedev(179, minor));
+        Layers::read(&sys, &proc, "mmcblk0", &numbers)
+    }
+
+    const DISK: &str = "sys/devices/mmc0:0001/block/mmcblk0";
+
+    #[test]
+    fn a_plain_disk_has_no_layers() {
+        assert_eq!(layers(&[]), Layers::default());
+    }
+
+    #[test]
+    fn crypts_are_found_through_other_mappers() {
+        let found = layers(&[
+            (&format!("{DISK}/mmcblk0p2/holders/dm-0/x"), ""),
+            ("sys/block/dm-0/dm/uuid", "LVM-abc\n"),
+            ("sys/block/dm-0/holders/dm-1/x", ""),
+            ("sys/block/dm-1/dm/uuid", "CRYPT-LUKS2-abc\n"),
+            (&format!("{DISK}/mmcblk0p3/holders/dm-2/x"), ""),
+            ("sys/block/dm-2/dm/uuid", "CRYPT-VERITY-abc\n"),
+        ]);
+        assert_eq!(found.crypts, ["dm-1", "dm-2"]);
+    }
+
+    #[test]
+    fn limits_of_cgroup_1_and_the_target_of_writeback_are_read() {
+        let file = "sys/fs/cgroup/blkio/a/blkio.throttle.write_bps_device";
+        let found = layers(&[
+            (file, "179:0 1048576\n8:0 5\n"),
+            (&format!("{DISK}/queue/wbt_lat_usec"), "75000\n"),
+        ]);
+        assert_eq!(found.throttles.len(), 1);
+        assert_eq!(found.throttles[0].1, "179:0 1048576");
+        assert_eq!(found.wbt_us, 75_000);
+    }
+
+    #[test]
+    fn lanes_and_discards_are_found_by_the_disk() {
+        let found = layers(&[
+            ("sys/class/chardisk/chardisk0/partition", "mmcblk0p2\n"),
+            ("sys/class/chardisk/chardisk1/partition", "mmcblk01p2\n"),
+            ("sys/class/chardisk/chardisk2/partition", "\n"),
+            (
+                "proc/self/mountinfo",
+                "31 1 179:1 / /data rw - ext4 /dev/mmcblk0p1 rw,discard\n\
+                 32 1 179:1 / /more rw - ext4 /dev/mmcblk0p1 rw,nodiscard\n\
+                 33 1 8:1 / /other rw - ext4 /dev/sda1 rw,discard\n",
+            ),
+        ]);
+        assert_eq!(found.lanes, [("mmcblk0p2".to_string(), "chardisk0".to_string())]);
+        assert_eq!(found.discards, [PathBuf::from("/data")]);
+    }
+
+    #[test]
+    fn manual_background_operations_are_bit_0_of_byte_163() {
+        let ext_csd = |byte: &str| {
+            let text = format!("{}{byte}{}\n", "00".repeat(163), "00".repeat(348));
+            layers(&[("sys/kernel/debug/mmc0/mmc0:0001/ext_csd", &text)]).bkops_manual
+        };
+        assert_eq!([ext_csd("01"), ext_csd("02")], [Some(true), Some(false)]);
+    }
+}
