@@ -49,6 +49,20 @@ def test_each_request_on_a_card_is_in_one_interval(release: str, work: Path) -> 
     assert "mmcblk0: is under k2 now, no longer none" in said
 
 
+@pytest.mark.parametrize("release", ["6.1", "6.12"])
+def test_durable_writes_and_their_flushes_are_counted_and_late(release: str, work: Path) -> None:
+    run("durable.sh", "test-cache-fua.toml", work, release)
+    count, late = Counter[str](), Counter[str]()
+    for interval in lines(work / "watch.json"):
+        (device,) = interval["devices"]
+        for one in device["interval"]["classes"] or []:
+            count[one["class"]] += one["count"]
+            late[one["class"]] += one["late"]
+    # Each is a write with FUA, which takes 2 ms, and a flush, which takes 3 ms.
+    assert (count["rt2"], count["best_effort"]) == (40, 10)
+    assert +late == {"rt2": 40}
+
+
 def test_the_wear_of_a_drive_takes_root(work: Path) -> None:
     run("drive.sh", "test-nvme.toml", work)
     (drive,) = lines(work / "root.json")[-1]["devices"]
