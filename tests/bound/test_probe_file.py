@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady probe --write FILE` finds the card's times, not those of the file system that it is on."""
+"""`steady probe --write FILE` finds the times of the card, not those of the file system on it."""
 
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Late durable real-time writes on a card with a cache beside `steady watch`; called by test_guest.py in
-# the guest, with $STEADY.
+# Late durable real-time writes on a card with a cache, while `steady watch` runs; called by
+# test_guest.py in the guest, with $STEADY.
 set -eu
 queue=/sys/block/mmcblk0/queue
 echo k2 >$queue/scheduler
