@@ -3,6 +3,7 @@
 //! of 512 KiB 2148; a write of 16 KiB 328.
 
 use steadyio_bound::advice::changes;
+use steadyio_bound::device::Device;
 use steadyio_bound::tasks::TaskSet;
 
 use super::{bounds_us, card, found, tasks, with_k2};
@@ -232,4 +233,22 @@ fn the_change_that_helps_most_is_found() {
     assert!(best[0].is_none(), "a request of a lower level blocks it, whatever the pieces");
     let best = best[1].as_ref().unwrap();
     assert_eq!((best.what.as_str(), best.bound_ns), ("split_kib = 8", 356_000 + 132_000 + 116_000));
+}
+
+#[test]
+fn a_profile_splits_a_write_between_flash_and_bus_and_writes_back_at_their_sum() {
+    let stalls_us = |schema: &str| {
+        let text = format!(
+            "schema = \"steadyio.{schema}/1\"\nname = \"card\"\n\
+             card = {{ units = 2, bus_per_kib_ns = 7_000 }}\nqueue = {{ depth = 16 }}\n\
+             cache = {{ kib = 64, base_ns = 20_000, per_kib_ns = 4_000 }}\n\
+             flush = {{ base_ns = 200_000 }}\n\
+             read = {{ base_ns = 100_000, per_kib_ns = 4_000 }}\n\
+             write = {{ base_ns = 200_000, per_kib_ns = 8_000 }}"
+        );
+        let set = tasks(&ONE.replace("read", "write"));
+        found(&Device::parse(&text).unwrap(), &set)[0].job.unwrap().stalls / 1_000
+    };
+    // The cache is found full once, and written back.
+    assert_eq!((stalls_us("device"), stalls_us("profile")), (200 + 64 * 8, 200 + 64 * 15));
 }
