@@ -57,10 +57,16 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
             "Compute the throughput of 64 KiB requests with 40 us of software and 300 us of device:",
             "steady model --size 64K --pre-us 30 --device-us 300 --post-us 10",
         )],
-        "steady-probe" => &[(
-            "Measure reads and writes of a card in a minute, with a temporary file on /data:",
-            "steady probe /dev/mmcblk0 --quick --write /data/probe --out card.toml",
-        )],
+        "steady-probe" => &[
+            (
+                "Measure reads and writes of a card in a minute, with a temporary file on /data:",
+                "steady probe /dev/mmcblk0 --quick --write /data/probe --out card.toml",
+            ),
+            (
+                "Print which times have changed since an earlier probe:",
+                "steady probe --compare old.toml card.toml",
+            ),
+        ],
         "steady-record" => &[
             (
                 "Record lines from a program, at most 100 ms lost in a power cut:",
