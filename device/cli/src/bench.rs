@@ -9,6 +9,7 @@ use steadyio_bench::record::Record;
 use steadyio_bench::run::{Bench, BenchError};
 use steadyio_bench::spec::expand::{PlannedVariant, Selection, Setting, Spec};
 use steadyio_core::device::Device;
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 
 use crate::exit::{BENCH_HELP, Failure, Status};
@@ -119,11 +120,11 @@ fn deliver(record: &Record, out: Option<RecordFile>, json: bool) -> Result<(), F
     }
     for unmet in &record.unmet {
         let (variant, knob) = (&unmet.variant, &unmet.knob);
-        eprintln!("steady: {variant}: {knob} = {} was not set: {}", unmet.wanted, unmet.reason);
+        diagnostic!("steady: {variant}: {knob} = {} was not set: {}", unmet.wanted, unmet.reason);
     }
     match record.errors() {
         0 => {}
-        errors => eprintln!("steady: {errors} I/Os failed"),
+        errors => diagnostic!("steady: {errors} I/Os failed"),
     }
     if json { print(&text) } else { print(&table::render(record)) }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow, bail, ensure};
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_export::export::{Compression, Export, ExportError};
 use steadyio_export::merge::HELD_BYTES_MAX;
@@ -136,7 +137,7 @@ fn survey(paths: &[PathBuf], stop: &Interrupt) -> Result<Survey, Failure> {
     let mut progress = |done: usize, all: usize| {
         if pace.is_due(began.elapsed()) {
             let seconds = began.elapsed().as_secs();
-            eprintln!("steady: looked at {done} of {all} segments in {seconds} s");
+            diagnostic!("steady: looked at {done} of {all} segments in {seconds} s");
         }
     };
     Survey::of(paths, stop, &mut progress).map_err(|error| {
@@ -240,7 +241,7 @@ fn write(
         if pace.is_due(began.elapsed()) {
             let (done, all) = (done as f64 / MIB, all as f64 / MIB);
             let seconds = began.elapsed().as_secs();
-            eprintln!("steady: read {done:.0} of {all:.0} MiB in {seconds} s");
+            diagnostic!("steady: read {done:.0} of {all:.0} MiB in {seconds} s");
         }
     };
     let export = Export {
@@ -290,17 +291,17 @@ fn to_text(path: &Path, summary: &Summary) -> String {
 /// What is missing, on standard error.
 fn tell(summary: &Summary) {
     for line in summary.missing.damage() {
-        eprintln!("steady: {line}");
+        diagnostic!("steady: {line}");
     }
     for IncidentSummary { name, segments, missing_segments } in &summary.incidents {
         if *missing_segments > 0 {
-            eprintln!(
+            diagnostic!(
                 "steady: incident {name}: {missing_segments} of {segments} segments are missing"
             );
         }
     }
     for unreadable in &summary.unreadable {
-        eprintln!("steady: {}: {}; it is left out", unreadable.path, unreadable.why);
+        diagnostic!("steady: {}: {}; it is left out", unreadable.path, unreadable.why);
     }
 }
 

@@ -30,9 +30,12 @@ mod tune;
 mod watch;
 mod with;
 
+use std::env;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use steadyio_core::diagnostic;
 
 /// Measure, trace and bound storage latency on Linux
 #[derive(Parser)]
@@ -66,7 +69,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() => return usage_error(&error),
+        // Help and version.
+        Err(error) => error.exit(),
+    };
     let outcome = match arguments.command {
         Command::Apply(arguments) => apply::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
@@ -91,8 +99,16 @@ fn main() -> ExitCode {
     match outcome {
         Ok(status) => status.into(),
         Err(error) => {
-            eprintln!("steady: {:#}", error.source);
+            diagnostic!("steady: {:#}", error.source);
             error.status.into()
         }
     }
+}
+
+/// What clap prints by itself could wait for a reader.
+fn usage_error(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    let colored = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none();
+    diagnostic::write_text(&if colored { text.ansi().to_string() } else { text.to_string() });
+    exit::Status::Usage.into()
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use steadyio_bench::run::Event;
+use steadyio_core::diagnostic;
 
 /// No line before this.
 const FIRST_AFTER: Duration = Duration::from_secs(2);
@@ -44,14 +45,14 @@ impl Progress {
     /// Prints what is due.
     pub fn event(&mut self, event: Event) {
         match event {
-            Event::Note(text) => eprintln!("steady: {text}"),
+            Event::Note(text) => diagnostic!("steady: {text}"),
             Event::Start { variant, points } => {
                 *self = Progress::new();
                 let plural = if points == 1 { "" } else { "s" };
-                eprintln!("steady: {variant}: {points} point{plural}");
+                diagnostic!("steady: {variant}: {points} point{plural}");
             }
             Event::Running { variant, elapsed } if self.0.is_due(elapsed) => {
-                eprintln!("steady: {variant}: running for {} s", elapsed.as_secs());
+                diagnostic!("steady: {variant}: running for {} s", elapsed.as_secs());
             }
             Event::Running { .. } => {}
         }

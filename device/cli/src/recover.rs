@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use steadyio_core::diagnostic;
 use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::files::{
     DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, examine_file, lock_directory, recordings,
@@ -79,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         print(&render(&outcomes))?
     }
     for said in outcomes.iter().filter_map(trouble) {
-        eprintln!("steady: {said}");
+        diagnostic!("steady: {said}");
     }
     Ok(status(&outcomes))
 }
@@ -99,7 +100,7 @@ fn each(
                 if pace.is_due(began.elapsed()) {
                     let (done, seconds) =
                         (now_done.load(Ordering::Relaxed), began.elapsed().as_secs());
-                    eprintln!("steady: {done} of {files} files done in {seconds} s");
+                    diagnostic!("steady: {done} of {files} files done in {seconds} s");
                 }
             }
         });

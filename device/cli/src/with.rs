@@ -21,6 +21,7 @@ use steadyio_bench::program::source::ClassSource;
 use steadyio_bench::spec::workload::Class;
 use steadyio_core::declared::{Declared, NODE, Task};
 use steadyio_core::device::Device;
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{KnobReading, knob_attribute};
@@ -93,7 +94,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     match run_with_knobs(arguments) {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("steady: {error:#}");
+            diagnostic!("steady: {error:#}");
             ExitCode::from(STATUS_OWN)
         }
     }
@@ -110,12 +111,12 @@ fn run_with_knobs(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Err(replace_with(arguments, &device));
     }
     let stop = Interrupt::on_signals()?;
-    let guard = KnobGuard::take(&device, &mut |text| eprintln!("steady: {text}"))?;
+    let guard = KnobGuard::take(&device, &mut |text| diagnostic!("steady: {text}"))?;
     let raised = arguments.kworkers_fifo.map(|priority| raise(&device, priority)).transpose()?;
     let (readings, _) = guard.queue().apply("", &knobs, &BTreeSet::new())?;
     let status = run_program(arguments, &device, &stop, raised)?;
     match &arguments.out {
-        Some(_) if !status.success() => eprintln!("steady: the program failed: no record"),
+        Some(_) if !status.success() => diagnostic!("steady: the program failed: no record"),
         Some(out) => write_record(arguments, out, &device, readings, &guard)?,
         None => {}
     }
@@ -222,7 +223,7 @@ fn run_program(
             told = true;
         }
         if let Some(Err(error)) = raised.as_mut().map(Raised::raise_new) {
-            eprintln!("steady: --kworkers-fifo: {error}; kernel workers run as before again");
+            diagnostic!("steady: --kworkers-fifo: {error}; kernel workers run as before again");
             raised = None;
         }
         thread::sleep(LOOK_EVERY);

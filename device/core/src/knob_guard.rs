@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 
 use crate::device::Device;
+use crate::diagnostic;
 use crate::knobs::{Attributes, KnobError, Queue};
 
 /// Where the state files are; a reboot resets both them and the knobs.
@@ -138,7 +139,7 @@ impl Drop for KnobGuard {
         }
         match self.reset() {
             Ok(()) => drop(self.state.write(None)),
-            Err(error) => eprintln!("steady: {error}"),
+            Err(error) => diagnostic!("steady: {error}"),
         }
     }
 }

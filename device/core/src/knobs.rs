@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::diagnostic;
 use crate::value::Value;
 
 /// Attribute that chooses the I/O scheduler; changing it resets others, so it goes first.
@@ -242,7 +243,7 @@ impl Queue {
         let already = self.read(DISCARD_MAX).is_ok_and(|now| now == below);
         self.set(DISCARD_MAX, &below).map_err(|_| reason)?;
         if !already {
-            eprintln!(
+            diagnostic!(
                 "steady: {}: {DISCARD_MAX} was {value}, which the kernel does not accept; it \
                  is now {below}, the most it takes",
                 self.disk

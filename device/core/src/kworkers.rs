@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
+use crate::diagnostic;
 use crate::scheduling::{Scheduling, scheduling_of, set_fifo_of, set_scheduling_of};
 use rustix::io::Errno;
 
@@ -68,7 +69,7 @@ impl Drop for Raised {
                 continue;
             }
             if let Err(error) = set_scheduling_of(*thread, *was) {
-                eprintln!("steady: kernel thread {thread} stays under SCHED_FIFO: {error}");
+                diagnostic!("steady: kernel thread {thread} stays under SCHED_FIFO: {error}");
             }
         }
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shared by the crates that measure, record and trace, so that none depends on another.
 //!
-//! In reading order: [`device`] finds a disk, [`identity`] tells which it is, [`knobs`] reads and sets what its queue offers, each
-//! a [`value`], and [`knob_guard`] restores it whatever happens; [`declared`]
-//! tells k2 about real-time tasks; [`blocked`] is what k2 counts of waits; [`occupied`] tells who uses a disk
-//! and what it holds; [`interrupt`] ends a run early, [`memory`] is what no page fault can hit,
+//! In reading order: [`device`] finds a disk, [`identity`] tells which it is, [`knobs`] reads and
+//! sets what its queue offers, each a [`value`], and [`knob_guard`] restores it whatever happens;
+//! [`declared`] tells k2 about real-time tasks; [`blocked`] is what k2 counts of waits;
+//! [`occupied`] tells who uses a disk and what it holds; [`interrupt`] ends a run early,
+//! [`diagnostic`] writes to standard error, [`memory`] is what no page fault can hit,
 //! [`scheduling`] makes a thread real-time, and [`kworkers`] the kernel's for a card; [`latency`]
 //! counts latencies while they happen, [`histogram`] says what they were, [`kernel`] on what they
 //! were measured; [`random`] makes loads the same everywhere.
@@ -12,6 +13,7 @@
 pub mod blocked;
 pub mod declared;
 pub mod device;
+pub mod diagnostic;
 pub mod histogram;
 pub mod identity;
 pub mod interrupt;

@@ -8,6 +8,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use steadyio_core::diagnostic;
+
 use crate::card::{Card, InUse, driver_dir, node_of};
 
 const DRIVER: &str = "chario";
@@ -106,7 +108,7 @@ impl Drop for TakenCard {
             return;
         }
         if let Err(error) = give(&self.sys, &self.card) {
-            eprintln!("steady: {error}");
+            diagnostic!("steady: {error}");
         }
     }
 }

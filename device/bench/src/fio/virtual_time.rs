@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use steadyio_core::diagnostic;
 use steadyio_core::kernel::Kernel;
 use steadyio_core::scheduling::set_fifo;
 
@@ -41,7 +42,7 @@ pub fn skip_calibration(fio: &Child) {
     thread::scope(|scope| {
         scope.spawn(|| {
             if let Err(error) = set_fifo(1) {
-                eprintln!("steady: fio starts slowly: cannot run under SCHED_FIFO: {error}");
+                diagnostic!("steady: fio starts slowly: cannot run under SCHED_FIFO: {error}");
             }
             stop_and_continue(pid);
         });

@@ -15,6 +15,7 @@ use std::time::Duration;
 use rustix::fs::Advice;
 use rustix::mount::{UnmountFlags, unmount};
 use steadyio_core::device::Device;
+use steadyio_core::diagnostic;
 
 use crate::fio::job::file_path;
 use crate::spec::expand::VariantFilesystem;
@@ -111,7 +112,7 @@ impl Drop for Mounted {
             return;
         }
         if let Err(error) = self.unmount_once() {
-            eprintln!("steady: not unmounted: {error}");
+            diagnostic!("steady: not unmounted: {error}");
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::ensure;
 use clap::ValueEnum;
 use serde_json::json;
+use steadyio_core::diagnostic;
 use steadyio_core::histogram::Histogram;
 use steadyio_direct::disk::Disk;
 use steadyio_direct::timing::{Load, Way, measure};
@@ -90,7 +91,7 @@ fn one(arguments: &Arguments, disk: &Disk, way: Way, load: &Load) -> Result<Hist
     let (begun, mut pace) = (Instant::now(), Pace::new());
     let mut tick = |done| {
         if pace.is_due(begun.elapsed()) {
-            eprintln!("steady: {}: {done} of {}", way.word(disk), load.count);
+            diagnostic!("steady: {}: {done} of {}", way.word(disk), load.count);
         }
     };
     measure(disk, way, load, &stop, &mut tick).map_err(|error: io::Error| {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_direct::disk::Disk;
 use steadyio_direct::mapping::Mapping;
@@ -140,11 +141,11 @@ fn in_chunks(
             .map_err(|error| super::at(device, offset + done, error))?;
         done += length as u64;
         if pace.is_due(begun.elapsed()) {
-            eprintln!("steady: {} of {} MiB", done >> 20, bytes >> 20);
+            diagnostic!("steady: {} of {} MiB", done >> 20, bytes >> 20);
         }
     }
     let seconds = begun.elapsed().as_secs_f64();
     let mib_s = bytes as f64 / f64::from(1 << 20) / seconds.max(1e-9);
-    eprintln!("steady: {bytes} bytes in {seconds:.3} s, {mib_s:.1} MiB/s");
+    diagnostic!("steady: {bytes} bytes in {seconds:.3} s, {mib_s:.1} MiB/s");
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, ensure};
+use steadyio_core::diagnostic;
 use steadyio_recorder::config::{CHANNELS_MAX, ChannelConfig, LateRoom};
 use steadyio_recorder::stream::input::{Input, InputFraming, Notice, StreamSource};
 
@@ -132,9 +133,9 @@ impl InputArguments {
         let tell = Box::new(move |notice| match notice {
             Notice::Rejected(text) => {
                 counted.fetch_add(1, Ordering::Relaxed);
-                eprintln!("steady: rejected {text}");
+                diagnostic!("steady: rejected {text}");
             }
-            Notice::Accepting(text) => eprintln!("steady: {text}"),
+            Notice::Accepting(text) => diagnostic!("steady: {text}"),
         });
         let source = StreamSource::open(input, framing, longest_bytes, tell)?;
         Ok(OpenInput { source, rejected, producers })

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use steadyio_bench::recording::session::Live;
+use steadyio_core::diagnostic;
 
 /// Overwrites itself.
 pub struct LiveLine {
@@ -28,14 +29,14 @@ impl LiveLine {
         self.last = (live.elapsed, live.account.received.bytes);
         let seconds = live.elapsed.saturating_sub(then).as_secs_f64().max(1e-9);
         let text = render(live, (live.account.received.bytes - bytes_then) as f64 / seconds);
-        eprint!("\r{text:<width$}", width = self.shown);
+        diagnostic::write_text(&format!("\r{text:<width$}", width = self.shown));
         self.shown = text.len();
     }
 
     /// Ends the line.
     pub fn end(&mut self) {
         if std::mem::take(&mut self.shown) > 0 {
-            eprintln!();
+            diagnostic::write_text("\n");
         }
     }
 }

@@ -23,6 +23,7 @@ use anyhow::Context;
 use steadyio_bench::recording::recipes::flusher::FlusherError;
 use steadyio_bench::recording::result::{End, RecordingResult};
 use steadyio_bench::recording::session::{Live, Plan, SessionError, Watch};
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::control::server::ControlServer;
 use steadyio_recorder::control::socket::ControlSocket;
@@ -59,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let control = arguments.control.as_deref().map(ControlSocket::bind).transpose();
     let mut control = control.context("--control").map_err(Failure::with(Status::Usage))?;
     let Some(Prepared { plan, source, pool, rejected }) = arguments.prepare(&stop)? else {
-        eprintln!(
+        diagnostic!(
             "steady: interrupted before the producers had declared their topics; nothing was recorded"
         );
         return Ok(Status::Interrupted);
@@ -118,7 +119,7 @@ fn named_path(option: &str, path: Option<&Path>) -> String {
 
 /// What takes long, told meanwhile.
 fn note(text: String) {
-    eprintln!("steady: {text}");
+    diagnostic!("steady: {text}");
 }
 
 fn failure(error: SessionError) -> Failure {
@@ -136,14 +137,16 @@ fn failure(error: SessionError) -> Failure {
 
 fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
     if let Some(trouble) = result.trouble() {
-        eprintln!("steady: {trouble}");
+        diagnostic!("steady: {trouble}");
     }
     let (total, not_durable) = (result.total(), result.not_durable());
     if not_durable > 0 {
         let (received, lost) = (total.received.records, total.lost().records);
-        eprintln!("steady: {not_durable} of {received} records are not durable; {lost} were lost");
+        diagnostic!(
+            "steady: {not_durable} of {received} records are not durable; {lost} were lost"
+        );
         if result.too_long() > 0 {
-            eprintln!("steady: {} records are longer than their topic allows", result.too_long());
+            diagnostic!("steady: {} records are longer than their topic allows", result.too_long());
         }
     }
     match result.end() {

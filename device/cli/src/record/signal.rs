@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::{Handle, Signals};
+use steadyio_core::diagnostic;
 use steadyio_recorder::incident::keeper::Keeper;
 use steadyio_recorder::incident::{IncidentError, Kept};
 
@@ -32,8 +33,8 @@ impl IncidentSignal {
         let answer = move || {
             for _ in signals.forever() {
                 match keep(&keeper, last) {
-                    Ok(kept) => eprintln!("steady: {kept}"),
-                    Err(error) => eprintln!("steady: {error}"),
+                    Ok(kept) => diagnostic!("steady: {kept}"),
+                    Err(error) => diagnostic!("steady: {error}"),
                 }
             }
         };

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow, ensure};
 use serde_json::{Value, json};
 use steadyio_bench::recording::result::RecordingResult;
 use steadyio_bench::recording::session::Plan;
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::pool::making::make_directory;
 use steadyio_recorder::sizing::{MARGIN, Sizing, sizing};
@@ -172,7 +173,7 @@ fn measure_both(
     rate_bytes_s: f64,
     stop: &Interrupt,
 ) -> anyhow::Result<Stall> {
-    eprintln!("steady: measuring the device's speed for {} s", SPEED_TIME.as_secs());
+    diagnostic!("steady: measuring the device's speed for {} s", SPEED_TIME.as_secs());
     let max_bytes_s = payload_bytes_s_max(plan, stop)?;
     ensure!(
         rate_bytes_s <= max_bytes_s || stop.requested(),
@@ -183,8 +184,9 @@ fn measure_both(
         SPEED_TIME.as_secs()
     );
     let bytes = plan.total_bytes.unwrap_or(0) as f64;
-    eprintln!("steady: recording at the rate for {:.0} s", bytes / rate_bytes_s);
-    let outcome = plan.record(source, None, stop, &mut |text| eprintln!("steady: {text}"), None)?;
+    diagnostic!("steady: recording at the rate for {:.0} s", bytes / rate_bytes_s);
+    let outcome =
+        plan.record(source, None, stop, &mut |text| diagnostic!("steady: {text}"), None)?;
     let stall = stall_in(&serde_json::from_str(&RecordingResult::new(plan, &outcome).to_json()?)?)?;
     Ok(Stall { payload_bytes_s_max: Some(max_bytes_s), ..stall })
 }
@@ -215,7 +217,8 @@ fn payload_bytes_s_max(plan: &Plan, stop: &Interrupt) -> anyhow::Result<f64> {
     let records = Periodic::new(Duration::ZERO, bytes, u64::MAX);
     let end_ns = now_ns() + SPEED_TIME.as_nanos() as u64;
     let source = Box::new(Unpaced { records, end_ns });
-    let outcome = plan.record(source, None, stop, &mut |text| eprintln!("steady: {text}"), None)?;
+    let outcome =
+        plan.record(source, None, stop, &mut |text| diagnostic!("steady: {text}"), None)?;
     let durable_bytes: u64 =
         outcome.channels.iter().map(|(_, account)| account.durable.bytes).sum();
     Ok(durable_bytes as f64 / (outcome.duration_ns.max(1) as f64 / 1e9))

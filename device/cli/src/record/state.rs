@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use steadyio_core::diagnostic;
 use steadyio_recorder::ledger::Account;
 use steadyio_recorder::pool::meters::{Ended, RecordingState};
 use steadyio_recorder::source::now_ns;
@@ -30,7 +31,7 @@ impl StateTeller {
     pub fn tell(&mut self, state: &RecordingState, account: &Account) {
         let lost = account.lost().records;
         if let Some(text) = self.text(state, lost, now_ns()) {
-            eprintln!("steady: {text}");
+            diagnostic!("steady: {text}");
         }
         self.notifier.send(&match state {
             RecordingState::Recording => format!("READY=1\nSTATUS=recording, {lost} records lost"),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Subcommand;
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_store::error::StoreError;
 use steadyio_store::storage::file::{Access, FileStorage};
@@ -109,7 +110,7 @@ fn open_to_read(device: &Path) -> Result<Store<FileStorage>, Failure> {
 
 fn warn(device: &Path, store: &Store<FileStorage>) {
     for problem in store.problems() {
-        eprintln!("steady: {}: {problem}", device.display());
+        diagnostic!("steady: {}: {problem}", device.display());
     }
 }
 

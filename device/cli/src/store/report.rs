@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_store::AlignedBuffer;
 use steadyio_store::check::{self, Contents, Report, ReportedExtent};
@@ -43,14 +44,14 @@ pub fn check(arguments: &Arguments, stop: &Interrupt) -> Result<Status, Failure>
     let mut progress = |done: u64, all: u64| {
         if pace.is_due(began.elapsed()) {
             let (done, all, seconds) = (done >> 20, all >> 20, began.elapsed().as_secs());
-            eprintln!("steady: {done} of {all} MiB read in {seconds} s");
+            diagnostic!("steady: {done} of {all} MiB read in {seconds} s");
         }
         !stop.requested()
     };
     let report = check::check(storage, &mut buffer?, &mut progress).map_err(failure(device))?;
     tell(arguments, &report)?;
     for problem in &report.problems {
-        eprintln!("steady: {}: {problem}", device.display());
+        diagnostic!("steady: {}: {problem}", device.display());
     }
     Ok(if report.is_good() { Status::Done } else { Status::Flawed })
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_store::AlignedBuffer;
 use steadyio_store::error::StoreError;
@@ -126,7 +127,7 @@ impl<'a> Way<'a> {
         }
         if self.pace.is_due(self.began.elapsed()) {
             let of = all.map(|all| format!(" of {}", all >> 20)).unwrap_or_default();
-            eprintln!("steady: {}{of} MiB in {} s", done >> 20, self.began.elapsed().as_secs());
+            diagnostic!("steady: {}{of} MiB in {} s", done >> 20, self.began.elapsed().as_secs());
         }
         Ok(())
     }

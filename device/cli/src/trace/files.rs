@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{anyhow, bail};
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_trace::follow::Options;
 use steadyio_trace::source::capture::threads::AskedFor;
@@ -30,7 +31,7 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status
         Input::Files(mut files) => (reading.take_all(files.by_ref(), stop), files.skipped()),
     };
     if !all {
-        eprintln!("steady: interrupted; the part read so far follows");
+        diagnostic!("steady: interrupted; the part read so far follows");
     }
     let found = Followed { skipped, ..reading.finish() };
     match (found.trace.account.events, &found.problems.first[..]) {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_trace::event::Dev;
 use steadyio_trace::report::groups::size_text;
@@ -57,7 +58,7 @@ pub fn trace(
     let mut asked_for = running().map_err(Failure::with(Status::Usage))?.unwrap_or_default();
     let some = arguments.pid.is_some() || !arguments.program.is_empty();
     options.threads = (some && !arguments.all).then(|| asked_for.clone());
-    let mut note = |text: String| eprintln!("steady: {text}");
+    let mut note = |text: String| diagnostic!("steady: {text}");
     let mut capture = Capture::start(&options, &mut note).map_err(Failure::with(Status::Failed))?;
     // Threads that were started before tracing began; events give those started from now on.
     let later = running().unwrap_or_default().unwrap_or_default();
@@ -71,12 +72,12 @@ pub fn trace(
     let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
     let captured = capture.stop(&asked_for).map_err(Failure::with(Status::Failed))?;
     if let Some(error) = &captured.not_kept {
-        eprintln!("steady: {error}; nothing is kept, the trace follows");
+        diagnostic!("steady: {error}; nothing is kept, the trace follows");
         return Ok((captured, Status::Failed));
     }
     let status = match ended {
         Ended::Program(status) if !status.success() => {
-            eprintln!("steady: {}: {}", arguments.program[0], words(status));
+            diagnostic!("steady: {}: {}", arguments.program[0], words(status));
             Status::Failed
         }
         Ended::Program(_) | Ended::Itself if captured.meta.memory_full => Status::Flawed,
@@ -149,18 +150,18 @@ fn wait(
         }
         if tracing && capture.reader.has_ended() {
             tracing = false;
-            eprintln!("steady: {}", why_it_ended(arguments, capture, told.is_some()));
+            diagnostic!("steady: {}", why_it_ended(arguments, capture, told.is_some()));
             if child.is_none() {
                 return Ok(Ended::Itself);
             }
             (since, pace) = (Instant::now(), Pace::new());
         }
         for figures in capture.reader.intervals() {
-            eprint!("{}", interval(began.elapsed(), &figures, &names));
+            diagnostic::write_text(&interval(began.elapsed(), &figures, &names));
         }
         if arguments.interval.is_none() && pace.is_due(since.elapsed()) {
             let elapsed = since.elapsed();
-            eprintln!("steady: {}", progress(arguments, elapsed, (tracing, told.is_some())));
+            diagnostic!("steady: {}", progress(arguments, elapsed, (tracing, told.is_some())));
         }
         thread::sleep(LOOK_EVERY);
     }

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
 use steadyio_trace::event::Dev;
@@ -48,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     };
     let Followed { trace, asked_for, problems, skipped } = found;
     if let Some(hint) = device.as_ref().and_then(|of| devices::others(of, &trace, &names)) {
-        eprintln!("steady: --device {}: {hint}", arguments.device.as_deref().unwrap_or_default());
+        diagnostic!("steady: --device {}: {hint}", arguments.device.as_deref().unwrap_or_default());
     }
     let question = Question {
         worst: arguments.worst,

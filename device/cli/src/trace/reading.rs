@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_trace::event::Event;
 use steadyio_trace::follow::{Follower, Options};
@@ -92,7 +93,7 @@ impl Reading {
     pub fn tell(&mut self, doing: &str) {
         let elapsed = self.began.elapsed();
         if self.pace.is_due(elapsed) {
-            eprintln!("steady: {doing} for {} s, {} events", elapsed.as_secs(), self.events);
+            diagnostic!("steady: {doing} for {} s, {} events", elapsed.as_secs(), self.events);
         }
     }
 

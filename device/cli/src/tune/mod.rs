@@ -15,6 +15,7 @@ use anyhow::{Context, anyhow};
 use steadyio_bench::run::BenchError;
 use steadyio_bench::spec::expand::Setting;
 use steadyio_core::device::Device;
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::value::Value;
 use steadyio_tune::confidence::Quantile;
@@ -173,7 +174,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     // A run checks the rest itself, before it changes anything.
     let checked = if arguments.check { tune.check() } else { tune.plan().map(drop) };
     checked.map_err(|error| failure(error, &arguments.spec))?;
-    tune.warnings().iter().for_each(|warning| eprintln!("steady: {warning}"));
+    tune.warnings().iter().for_each(|warning| diagnostic!("steady: {warning}"));
     if arguments.check {
         return print(&text::plan(&tune)).map(|()| Status::Done);
     }
@@ -229,7 +230,7 @@ fn deliver(report: &Report, out: Option<RecordFile>, json: bool) -> Result<(), F
     }
     match report.errors() {
         0 => {}
-        errors => eprintln!("steady: {errors} I/Os failed"),
+        errors => diagnostic!("steady: {errors} I/Os failed"),
     }
     if json { print(&text) } else { print(&text::render(report)) }
 }

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use steadyio_bench::run::Event as BenchEvent;
+use steadyio_core::diagnostic;
 use steadyio_tune::goal::Goal;
 use steadyio_tune::knob::Choices;
 use steadyio_tune::run::{Event, Sample};
@@ -28,18 +29,18 @@ impl Progress<'_> {
     /// Prints what is due.
     pub fn event(&mut self, event: Event) {
         match event {
-            Event::Bench(BenchEvent::Note(text)) => eprintln!("steady: {text}"),
+            Event::Bench(BenchEvent::Note(text)) => diagnostic!("steady: {text}"),
             Event::Bench(BenchEvent::Running { elapsed, .. }) if self.pace.is_due(elapsed) => {
-                eprintln!("steady: running for {} s", elapsed.as_secs());
+                diagnostic!("steady: running for {} s", elapsed.as_secs());
             }
             Event::Bench(_) => {}
             Event::Start { number, left_max, name } => self.start(number, left_max, name),
             Event::Measured { sample, goal, .. } => {
                 self.took = self.started.map(|started| started.elapsed());
-                eprintln!("steady: {}", measured(sample, goal));
+                diagnostic!("steady: {}", measured(sample, goal));
             }
             Event::Contradiction(found) => {
-                eprintln!("steady: {}", contradiction(found, self.choices));
+                diagnostic!("steady: {}", contradiction(found, self.choices));
             }
         }
     }
@@ -55,7 +56,7 @@ impl Progress<'_> {
                 format!(" ({left} more at most, about {left_s} s)")
             }
         };
-        eprintln!("steady: measurement {number}: {name}{more}");
+        diagnostic!("steady: measurement {number}: {name}{more}");
     }
 }
 

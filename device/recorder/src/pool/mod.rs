@@ -57,6 +57,7 @@ use super::mcap::definitions::{DefinitionError, Definitions};
 use super::mcap::encoder::Encoder;
 use super::mcap::layout::LayoutError;
 use super::source::wall_ns;
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::memory::MemoryError;
 
@@ -380,8 +381,8 @@ impl Drop for Recorder {
         if self.thread.is_some() {
             match self.finish() {
                 Ok(report) if report.not_durable == 0 => {}
-                Ok(report) => eprintln!("steadyio: {} records are lost", report.not_durable),
-                Err(error) => eprintln!("steadyio: the recording failed: {error}"),
+                Ok(report) => diagnostic!("steadyio: {} records are lost", report.not_durable),
+                Err(error) => diagnostic!("steadyio: the recording failed: {error}"),
             }
         }
     }

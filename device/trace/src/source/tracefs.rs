@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+use steadyio_core::diagnostic;
 
 use super::pid_namespace;
 
@@ -163,7 +164,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         if let Err(error) = remove(&self.dir) {
-            eprintln!("steady: {} could not be removed: {error}", self.dir.display());
+            diagnostic!("steady: {} could not be removed: {error}", self.dir.display());
         }
     }
 }

@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use steadyio_core::diagnostic;
 use steadyio_core::knob_guard::{STATE_DIR, StateFile};
 
 const VM: &str = "/proc/sys/vm";
@@ -110,7 +111,7 @@ impl Drop for FlusherOff {
             return;
         }
         if let Err(error) = self.put_back() {
-            eprintln!("steady: {error}");
+            diagnostic!("steady: {error}");
         }
     }
 }
