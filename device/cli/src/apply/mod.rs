@@ -19,6 +19,7 @@ use steadyio_bound::declared;
 use steadyio_bound::device::{Device as Times, Op};
 use steadyio_bound::tasks::{Task, TaskSet};
 use steadyio_core::device::Device;
+use steadyio_core::diagnostic;
 use steadyio_core::identity::Identity;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{Queue, knob_attribute};
@@ -110,13 +111,13 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let wanted = files.wanted(&settings, &services, knobs_before(arguments, &settings.knobs));
     print(&files::shown(&wanted))?;
     if !arguments.yes {
-        eprintln!("steady: nothing was changed; --yes writes this{}", sets_too(arguments));
+        diagnostic!("steady: nothing was changed; --yes writes this{}", sets_too(arguments));
         return Ok(Status::Done);
     }
     apply(arguments, &settings, &wanted).map_err(Failure::with(Status::Failed))?;
     tell_running(arguments, !services.is_empty());
     for service in services.keys() {
-        eprintln!("steady: {service}: priority takes effect at its next start");
+        diagnostic!("steady: {service}: priority takes effect at its next start");
     }
     Ok(Status::Done)
 }
@@ -139,7 +140,7 @@ fn settings(arguments: &Arguments) -> Result<Option<(Settings, Services)>, Failu
     times.check(&set).map_err(Failure::with(Status::Usage))?;
     let mut services = services(&set).map_err(Failure::with(Status::Usage))?;
     if let Some(text) = missed(&times, &set) {
-        eprintln!("steady: {text}; `steady bound` shows why. Nothing was changed");
+        diagnostic!("steady: {text}; `steady bound` shows why. Nothing was changed");
         return Ok(None);
     }
     let mut knobs = knobs(&set);
@@ -195,7 +196,7 @@ fn declare(
         let with = format!("with --device /dev/{} --declare {words} --", arguments.disk);
         let service = task.service.as_ref().and_then(|name| Some((name, services.get_mut(name)?)));
         let Some((name, service)) = service else {
-            eprintln!("steady: task {}: run it under `steady {with} PROGRAM`", task.name);
+            diagnostic!("steady: task {}: run it under `steady {with} PROGRAM`", task.name);
             continue;
         };
         ensure!(
@@ -314,7 +315,7 @@ fn apply(arguments: &Arguments, settings: &Settings, wanted: &[Kept]) -> anyhow:
         return files::write(wanted);
     }
     let device = device(&arguments.disk)?;
-    let guard = KnobGuard::take(&device, &mut |text| eprintln!("steady: {text}"))?;
+    let guard = KnobGuard::take(&device, &mut |text| diagnostic!("steady: {text}"))?;
     guard.queue().apply("apply", &settings.knobs, &BTreeSet::new())?;
     power::turn_off(&settings.power)?;
     if let Err(error) = files::write(wanted) {
@@ -339,14 +340,14 @@ fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
     let failed = Failure::with(Status::Failed);
     let kept = files.kept().map_err(failed)?;
     if kept.is_empty() {
-        eprintln!("steady: {}: nothing was applied", arguments.disk);
+        diagnostic!("steady: {}: nothing was applied", arguments.disk);
         return Ok(Status::Done);
     }
     for path in &kept {
         print(&format!("{}\n", path.display()))?;
     }
     if !arguments.yes {
-        eprintln!("steady: nothing was changed; --yes removes this");
+        diagnostic!("steady: nothing was changed; --yes removes this");
         return Ok(Status::Done);
     }
     // The files go last: they say what was before.

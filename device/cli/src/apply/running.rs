@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use steadyio_core::diagnostic;
+
 /// udev looks for changed rules by itself, but only every 3 s.
 pub fn reload_rules() {
     tell("/run/udev/control", &["udevadm", "control", "--reload"], "a disk appears");
@@ -27,6 +29,6 @@ fn tell(exists_if_running: &str, command: &[&str], before: &str) {
     }
     let done = Command::new(command[0]).args(&command[1..]).status();
     if !done.is_ok_and(|status| status.success()) {
-        eprintln!("steady: {} failed: call it before {before}", command.join(" "));
+        diagnostic!("steady: {} failed: call it before {before}", command.join(" "));
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use steadyio_core::device::Device;
+use steadyio_core::diagnostic;
 use steadyio_core::identity::Identity;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
@@ -51,7 +52,7 @@ impl Measuring<'_> {
         let reads = self.times("reads", &mut reading, 0, self.lengths.reads)?;
         let tags = self.number("nr_requests");
         let length = self.lengths.queue;
-        eprintln!("steady: reads, several at once");
+        diagnostic!("steady: reads, several at once");
         let queue = queue::find(path, size_bytes, &reads, tags, length, self.stop)?;
         let mut profile = self.profile(&reads, queue.as_ref());
         if let Some(write) = write {
@@ -69,13 +70,13 @@ impl Measuring<'_> {
         length: Duration,
     ) -> anyhow::Result<Times> {
         let seconds = length.as_secs();
-        eprintln!("steady: {what}, {seconds} s");
+        diagnostic!("steady: {what}, {seconds} s");
         let disk = self.device.queue.with_file_name("");
         let meter = Meter::open(&disk).with_context(|| disk.join("stat").display().to_string())?;
         let (started, mut pace) = (Instant::now(), Pace::new());
         let mut tick = || {
             if pace.is_due(started.elapsed()) {
-                eprintln!("steady: {what}: {} of {seconds} s", started.elapsed().as_secs());
+                diagnostic!("steady: {what}: {} of {seconds} s", started.elapsed().as_secs());
             }
         };
         let rounds = rounds::run(place, &meter, flush_ns, length, self.stop, &mut tick)?;
@@ -123,7 +124,7 @@ impl Measuring<'_> {
             self.guard.queue().read("write_cache").is_ok_and(|text| text == "write back");
         let mut flushes = None;
         if is_volatile {
-            eprintln!("steady: flushes");
+            diagnostic!("steady: flushes");
             flushes = Some(Flushes::of(&mut place, self.stop)?);
         }
         let writes = match flushes.filter(|flushes| flushes.show_a_cache()) {
@@ -140,7 +141,7 @@ impl Measuring<'_> {
         profile.seen.write = Some(Seen::of(&writes));
         let limit_bytes = self.number("discard_max_bytes");
         if write.is_device() && limit_bytes > 0 {
-            eprintln!("steady: discards");
+            diagnostic!("steady: discards");
             profile.erase = discard::line(&place, limit_bytes, self.stop)?.map(Parts::of);
         }
         Ok(())
@@ -155,7 +156,7 @@ impl Measuring<'_> {
         flushes: Flushes,
         profile: &mut Profile,
     ) -> anyhow::Result<Times> {
-        eprintln!("steady: the volatile cache");
+        diagnostic!("steady: the volatile cache");
         if let Some(kib) = cache::capacity_kib(place, self.stop)? {
             let accepts = Parts::of(cache::accepts(place, kib, self.stop)?);
             let Parts { base_ns, per_kib_ns } = accepts;

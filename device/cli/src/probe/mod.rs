@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use steadyio_core::device::Device;
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::value::Value;
@@ -143,7 +144,7 @@ fn measure(
     stop: &Interrupt,
 ) -> anyhow::Result<Profile> {
     let started = Instant::now();
-    let guard = KnobGuard::take(device, &mut |text| eprintln!("steady: {text}"))?;
+    let guard = KnobGuard::take(device, &mut |text| diagnostic!("steady: {text}"))?;
     let knobs = [("scheduler", "none"), ("queue/iostats", "1")];
     let knobs: BTreeMap<_, _> =
         knobs.into_iter().map(|(key, value)| (key.to_string(), Value::from_text(value))).collect();

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use steadyio_bench::run::safety::{Claim, SafetyError, allow_writes};
 use steadyio_core::device::Device;
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::memory::AlignedBuffer;
 use steadyio_probe::place::ProbeError;
@@ -100,7 +101,7 @@ fn own_file(path: &Path, probed: &Device, stop: &Interrupt) -> anyhow::Result<Wr
     );
     // Not at once: an open that is refused for O_DIRECT has made the file.
     let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path);
-    eprintln!("steady: making {}, {} MiB", path.display(), FILE_BYTES >> 20);
+    diagnostic!("steady: making {}, {} MiB", path.display(), FILE_BYTES >> 20);
     fill(&direct.with_context(name)?, stop).with_context(name)?;
     Ok(target)
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use anyhow::{Context, ensure};
+use steadyio_core::diagnostic;
 use steadyio_trace::event::Dev;
 use steadyio_trace::source::capture::{Capture, Captured, EndReason, Options, Slow, Trigger};
 
@@ -87,7 +88,7 @@ impl Traces {
 
     fn begin(&self, number: u64) -> io::Result<Capture> {
         let options = Options { keep: Some(self.place(number)), ..self.options.clone() };
-        Capture::start(&options, &mut |note| eprintln!("steady: {note}"))
+        Capture::start(&options, &mut |note| diagnostic!("steady: {note}"))
     }
 
     /// `first` is being traced, and is kept as the first of `numbers`.

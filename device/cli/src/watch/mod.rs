@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_trace::event::Dev;
 use steadyio_watch::server::{Address, Latest, Server};
@@ -99,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let outcome = repeat(arguments, watch, flight.as_ref(), &mut shown, &stop);
     drop(flight);
     let (wall, cpu) = (begun.elapsed().as_secs_f64(), cpu_ns() as f64 / 1e9);
-    eprintln!(
+    diagnostic!(
         "steady: watched for {wall:.1} s, with {cpu:.3} s of CPU time: {:.2} % of a core",
         cpu / wall * 100.0
     );
@@ -234,7 +235,7 @@ impl Shown {
 
 fn tell(interval: &Interval) {
     for notice in &interval.notices {
-        eprintln!("steady: {notice}");
+        diagnostic!("steady: {notice}");
     }
 }
 
@@ -246,8 +247,8 @@ fn serve(address: &Address, latest: &Latest) -> anyhow::Result<Server> {
     let server = Server::start(address, latest.clone());
     let server = server.with_context(|| format!("--listen {named}"))?;
     match server.address {
-        Some(address) => eprintln!("steady: metrics are at http://{address}/metrics"),
-        None => eprintln!("steady: metrics are at /metrics of {named}"),
+        Some(address) => diagnostic!("steady: metrics are at http://{address}/metrics"),
+        None => diagnostic!("steady: metrics are at /metrics of {named}"),
     }
     Ok(server)
 }

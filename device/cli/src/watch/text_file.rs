@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use steadyio_core::diagnostic;
 use steadyio_watch::metrics::openmetrics;
 use steadyio_watch::watch::Snapshot;
 
@@ -39,7 +40,7 @@ impl TextFile {
         match result {
             Err(error) if failed != self.failed => {
                 let path = self.path.display();
-                eprintln!("steady: --openmetrics {path}: {error}; it is tried again");
+                diagnostic!("steady: --openmetrics {path}: {error}; it is tried again");
             }
             _ => {}
         }
