@@ -9,7 +9,7 @@
 //!
 //! And what they read recordings and count allocations with: [`recording`], [`CountingAllocator`].
 
-#![allow(clippy::expect_used, reason = "only tests call it")]
+#![allow(clippy::expect_used, clippy::print_stderr, reason = "only tests call it")]
 
 mod allocator;
 mod disk;

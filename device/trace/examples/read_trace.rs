@@ -2,6 +2,8 @@
 //! Reads traces that were made elsewhere, and says how fast and in how much memory: what `steady trace FILE…` does
 //! before it follows requests. Called by `tests/bench/trace.py`, and by hand to see what a file holds.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 use std::process::ExitCode;
 use std::time::Instant;
 

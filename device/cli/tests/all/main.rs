@@ -2,12 +2,14 @@
 //! The command as a user runs it, each product in its folder.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::print_stderr, clippy::print_stdout)]
 
 mod apply;
 mod bench;
 mod bound;
 mod command_line;
 mod common;
+mod diagnostics;
 mod direct;
 mod doctor;
 mod export;

@@ -3,6 +3,7 @@
 //! foreign devices; real files.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::print_stderr, clippy::print_stdout)]
 
 mod damage;
 mod disk;

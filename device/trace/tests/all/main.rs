@@ -2,6 +2,7 @@
 //! Events from every source, what follows from them, what is said of it, and the time line.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::print_stderr, clippy::print_stdout)]
 
 mod cases;
 mod disk;

@@ -57,7 +57,7 @@ fn read(dir: &Path) -> BTreeMap<String, Vec<(u64, Vec<u8>)>> {
     topics
 }
 
-fn topic(name: &str) -> Topic {
+pub fn topic(name: &str) -> Topic {
     Topic {
         topic: name.into(),
         message_encoding: "json".into(),

@@ -4,7 +4,7 @@
 pub mod control;
 mod failures;
 mod incidents;
-mod input;
+pub mod input;
 mod memory;
 mod messages;
 mod plan;
