@@ -13,7 +13,7 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_export::export::{Compression, Export, ExportError};
 use steadyio_export::merge::HELD_BYTES_MAX;
 use steadyio_export::selection::{Selection, TopicPattern};
-use steadyio_export::summary::{IncidentSummary, Summary};
+use steadyio_export::summary::{IncidentSummary, LossSummary, Summary};
 use steadyio_export::survey::{Survey, SurveyError};
 use steadyio_recorder::incident::files;
 use steadyio_recorder::mcap::names::is_segment;
@@ -292,6 +292,10 @@ fn to_text(path: &Path, summary: &Summary) -> String {
 fn tell(summary: &Summary) {
     for line in summary.missing.damage() {
         diagnostic!("steady: {line}");
+    }
+    for LossSummary { place, messages, at_most } in &summary.losses {
+        let at_most = if *at_most { "at most " } else { "" };
+        diagnostic!("steady: {place}: {at_most}{messages} messages are missing");
     }
     for IncidentSummary { name, segments, missing_segments } in &summary.incidents {
         if *missing_segments > 0 {

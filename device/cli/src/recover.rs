@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::{Value, json};
 use steadyio_core::diagnostic;
+use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::files::{
-    DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, examine_file, lock_directory, recordings,
-    recover_segment,
+    DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, audited, examine_file, lock_directory,
+    recordings, recover_segment,
 };
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::recover::{ChannelFound, Contents, State};
@@ -73,16 +74,39 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let examine = |path: &Path| Ok((path.into(), examine_file(path, arguments.verify)?));
     let recover = |path: &Path| recover_segment(path, arguments.verify);
     let outcomes = if arguments.dry_run { each(paths, examine) } else { each(paths, recover) };
+    let losses = losses(&arguments.path, &outcomes);
     drop(locks);
     if arguments.json {
-        print(&format!("{:#}\n", document(&outcomes)))?
+        print(&format!("{:#}\n", document(&outcomes, &losses)))?
     } else {
         print(&render(&outcomes))?
     }
     for said in outcomes.iter().filter_map(trouble) {
         diagnostic!("steady: {said}");
     }
-    Ok(status(&outcomes))
+    for loss in &losses {
+        diagnostic!("steady: {}", loss.describe());
+    }
+    Ok(match status(&outcomes) {
+        Status::Done if !losses.is_empty() => Status::Flawed,
+        status => status,
+    })
+}
+
+/// What the segments of each directory say of each other, and of files by themselves.
+fn losses(paths: &[PathBuf], outcomes: &[Outcome]) -> Vec<Loss> {
+    let audited = |outcome: &&Outcome| audited(&outcome.path, outcome.result.as_ref());
+    let mut losses = Vec::new();
+    for path in paths {
+        let of_path = |outcome: &&Outcome| {
+            outcome.path == *path || outcome.path.parent() == Some(path.as_path())
+        };
+        let found: Vec<_> =
+            outcomes.iter().filter(of_path).filter_map(|one| audited(&one)).collect();
+        let list = if path.is_dir() { manifest::read(path) } else { None };
+        losses.extend(audit::losses(&found, list.as_ref()));
+    }
+    losses
 }
 
 /// One file after the other, with progress: a large one on a slow device takes minutes.
@@ -237,13 +261,18 @@ fn seconds(ns: u64) -> String {
     format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
 }
 
-fn document(outcomes: &[Outcome]) -> Value {
+fn document(outcomes: &[Outcome], losses: &[Loss]) -> Value {
     let files: Vec<Value> = outcomes.iter().map(file).collect();
     json!({
         "schema": SCHEMA,
         "tool": { "steady": env!("CARGO_PKG_VERSION") },
         "files": files,
+        "losses": losses.iter().map(loss).collect::<Vec<_>>(),
     })
+}
+
+fn loss(Loss { place, messages, at_most, .. }: &Loss) -> Value {
+    json!({ "place": place, "messages": messages, "at_most": at_most })
 }
 
 fn file(outcome: &Outcome) -> Value {

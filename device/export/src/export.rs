@@ -12,7 +12,7 @@ use steadyio_recorder::mcap::definitions::Definitions;
 
 use crate::merge::{Item, Merge, Next};
 use crate::selection::Selection;
-use crate::summary::{ChannelSummary, Recordings, SCHEMA, Summary, UnreadableSummary};
+use crate::summary::{ChannelSummary, LossSummary, Recordings, SCHEMA, Summary, UnreadableSummary};
 use crate::survey::Survey;
 
 const LIBRARY: &str = concat!("steadyio-export ", env!("CARGO_PKG_VERSION"));
@@ -122,8 +122,7 @@ impl Export<'_> {
             times_ns: None,
             messages: 0,
         };
-        let mut merge =
-            Merge::new(self.survey.segments.clone(), self.selection.clone(), self.held_bytes_max);
+        let mut merge = Merge::new(self.survey, self.selection.clone(), self.held_bytes_max);
         self.copy(&mut merge, &mut exporting)?;
         if exporting.messages == 0 {
             return Err(ExportError::Nothing);
@@ -182,6 +181,7 @@ impl Export<'_> {
             recordings: exporting.recordings.summaries().cloned().collect(),
             incidents: self.survey.incidents.clone(),
             missing: merge.missing,
+            losses: self.survey.losses_in(self.selection).map(LossSummary::of).collect(),
             unreadable: self.survey.unreadable.iter().map(UnreadableSummary::of).collect(),
         }
     }
@@ -249,6 +249,7 @@ impl<W: Write + Seek> Exporting<W> {
             ("missing_blocks".into(), missing.blocks.to_string()),
             ("missing_bytes".into(), missing.bytes.to_string()),
             ("missing_durable_blocks".into(), missing.durable_blocks.to_string()),
+            ("missing_messages".into(), missing.messages.to_string()),
             ("unreadable_bytes".into(), missing.unreadable_bytes.to_string()),
             ("overwritten_blocks".into(), missing.overwritten_blocks.to_string()),
             ("overwritten_segments".into(), missing.overwritten_segments.to_string()),

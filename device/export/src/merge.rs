@@ -23,7 +23,7 @@ use steadyio_recorder::mcap::sectors::Sectors;
 
 use crate::selection::Selection;
 use crate::summary::Missing;
-use crate::survey::Segment;
+use crate::survey::{Segment, Survey};
 
 /// Of blocks, before the order is given up.
 pub const HELD_BYTES_MAX: usize = 256 << 20;
@@ -104,7 +104,10 @@ pub struct Merge {
 
 impl Merge {
     /// Of the segments of a survey.
-    pub fn new(segments: Vec<Segment>, selection: Selection, held_bytes_max: usize) -> Self {
+    pub fn new(survey: &Survey, selection: Selection, held_bytes_max: usize) -> Self {
+        let segments = survey.segments.clone();
+        let mut missing = Missing::default();
+        survey.losses_in(&selection).for_each(|loss| missing.add_loss(loss));
         let wanted = |at: &usize| selection.wants_some_of(segments[*at].times_ns);
         let mut unopened: Vec<usize> = (0..segments.len()).filter(wanted).collect();
         unopened.sort_by_key(|at| segments[*at].times_ns.0);
@@ -120,7 +123,7 @@ impl Merge {
             taken: None,
             last_ns: 0,
             late: 0,
-            missing: Missing::default(),
+            missing,
         }
     }
 

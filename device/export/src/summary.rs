@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use steadyio_recorder::audit::Loss;
 use steadyio_recorder::mcap::account::{ChannelLedger, Gaps};
 use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::private::Identity;
@@ -22,6 +23,10 @@ pub struct Missing {
     pub bytes: u64,
     /// Of the blocks, those that had been durable: the others were on their way when power failed.
     pub durable_blocks: u64,
+    /// Messages in damaged blocks and in segments that are damaged or gone.
+    pub messages: u64,
+    /// Whether there may be fewer: not everything that counted them is left.
+    pub messages_at_most: bool,
     /// What the device could not read, whether it had been data or not.
     pub unreadable_bytes: u64,
     /// Blocks that a recorder has overwritten while the export was made.
@@ -47,7 +52,13 @@ impl Missing {
         } else {
             // It was there when the index was made.
             self.add_gaps(&Gaps { blocks: 1, bytes: block.bytes, durable_blocks: 1 });
+            self.messages += block.messages;
         }
+    }
+
+    pub(crate) fn add_loss(&mut self, loss: &Loss) {
+        self.messages += loss.messages;
+        self.messages_at_most |= loss.at_most;
     }
 
     /// What is missing that was once safe, in words.
@@ -64,6 +75,10 @@ impl Missing {
                  blocks had been durable"
             ));
         }
+        if self.messages > 0 {
+            let at_most = if self.messages_at_most { "at most " } else { "" };
+            lines.push(format!("{at_most}{} recorded messages are missing", self.messages));
+        }
         if overwritten_blocks + overwritten_segments > 0 {
             lines.push(format!(
                 "a recorder has overwritten {overwritten_segments} segments and \
@@ -76,7 +91,7 @@ impl Missing {
     /// Whether anything is missing that was once safe.
     pub fn is_damage(&self) -> bool {
         let overwritten = self.overwritten_blocks + self.overwritten_segments;
-        self.durable_blocks + self.unreadable_bytes + overwritten > 0
+        self.durable_blocks + self.messages + self.unreadable_bytes + overwritten > 0
     }
 }
 
@@ -196,7 +211,24 @@ pub struct Summary {
     /// If only what an incident keeps was asked for: it, of each directory.
     pub incidents: Vec<IncidentSummary>,
     pub missing: Missing,
+    /// Where messages are missing, but for damaged blocks of finished segments.
+    pub losses: Vec<LossSummary>,
     pub unreadable: Vec<UnreadableSummary>,
+}
+
+/// Messages that are missing in a segment, or with segments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LossSummary {
+    pub place: String,
+    pub messages: u64,
+    /// Whether there may be fewer.
+    pub at_most: bool,
+}
+
+impl LossSummary {
+    pub(crate) fn of(Loss { place, messages, at_most, .. }: &Loss) -> LossSummary {
+        LossSummary { place: place.clone(), messages: *messages, at_most: *at_most }
+    }
 }
 
 /// What an incident keeps.

@@ -11,11 +11,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steadyio_core::interrupt::Interrupt;
+use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::incident::Incident;
-use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment};
+use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment, is_unused, named};
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::reading::{Found, Readable, read};
 
+use crate::selection::Selection;
 use crate::summary::IncidentSummary;
 
 /// A segment with messages.
@@ -47,6 +49,8 @@ pub struct Survey {
     pub topics: BTreeSet<String>,
     /// Of the recordings.
     pub profiles: BTreeSet<String>,
+    /// What the segments of a directory say of each other.
+    pub losses: Vec<Loss>,
     /// If it was narrowed to what these keep.
     pub incidents: Vec<IncidentSummary>,
 }
@@ -62,6 +66,10 @@ pub enum SurveyError {
     Interrupted,
 }
 
+/// How often the directory is read again before anything counts as missing.
+const LOOKS_AGAIN_MAX: usize = 2;
+const NO_DEFINITIONS: &str = "holds data, but its definitions and their copy are damaged";
+const WIPED: &str = "has the name of a segment with records, and holds none: it was wiped";
 /// Of a file that is whole, but none of ours.
 const FOREIGN: &str = "was not written by a steadyio recorder; 'mcap filter' takes such files";
 
@@ -81,6 +89,14 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, SurveyError> {
     if files.is_empty() { Err(SurveyError::NoSegments(path.into())) } else { Ok(files) }
 }
 
+/// Under the name that it has by now: a recorder renames a segment when it gets its first record.
+fn open(path: &Path) -> io::Result<(File, PathBuf)> {
+    File::open(path).map(|file| (file, path.into())).or_else(|error| {
+        let other = named(path, is_unused(path));
+        File::open(&other).map(|file| (file, other)).map_err(|_| error)
+    })
+}
+
 fn at(path: &Path) -> impl FnOnce(io::Error) -> SurveyError {
     let path = path.to_path_buf();
     move |why| SurveyError::Io { path, why }
@@ -94,15 +110,13 @@ impl Survey {
         stop: &Interrupt,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Survey, SurveyError> {
-        let files: Vec<PathBuf> =
-            paths.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat();
-        let mut survey = Survey::default();
-        for (done, path) in files.iter().enumerate() {
-            progress(done, files.len());
-            if stop.requested() {
-                return Err(SurveyError::Interrupted);
+        let mut survey = Survey::look(paths, stop, progress)?;
+        for _ in 0..LOOKS_AGAIN_MAX {
+            if survey.losses.is_empty() {
+                break;
             }
-            survey.add(path)?;
+            // A recorder may have gone on between one segment and the next.
+            survey = Survey::look(paths, stop, progress)?;
         }
         // Of a life that is there twice, as a segment and as an earlier copy of it, the longer one.
         let life = |segment: &Segment| {
@@ -113,10 +127,37 @@ impl Survey {
         Ok(survey)
     }
 
+    fn look(
+        paths: &[PathBuf],
+        stop: &Interrupt,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Survey, SurveyError> {
+        let places: Vec<Vec<PathBuf>> =
+            paths.iter().map(|path| files(path)).collect::<Result<_, _>>()?;
+        let all = places.iter().map(Vec::len).sum();
+        let (mut survey, mut done) = (Survey::default(), 0);
+        for (place, files) in paths.iter().zip(&places) {
+            let mut found = Vec::with_capacity(files.len());
+            for path in files {
+                progress(done, all);
+                done += 1;
+                if stop.requested() {
+                    return Err(SurveyError::Interrupted);
+                }
+                found.extend(survey.add(path)?);
+            }
+            let list = if place.is_dir() { manifest::read(place) } else { None };
+            survey.losses.extend(audit::losses(&found, list.as_ref()));
+        }
+        Ok(survey)
+    }
+
     /// Narrows it to what these incidents keep.
     pub fn only(&mut self, incidents: &[Incident]) {
         let is_kept = |life: &Life| incidents.iter().any(|one| one.holds(&life.identity));
         self.segments.retain(|segment| is_kept(&segment.life));
+        let holds = |identity| incidents.iter().any(|one| one.holds(&identity));
+        self.losses.retain(|loss| loss.identity.is_some_and(holds));
         let files: BTreeSet<&str> =
             incidents.iter().flat_map(|one| &one.segments).map(|kept| kept.file.as_str()).collect();
         let name =
@@ -134,21 +175,50 @@ impl Survey {
         }
     }
 
-    fn add(&mut self, path: &Path) -> Result<(), SurveyError> {
-        let file = match File::open(path) {
-            // A recorder has renamed it since the directory was read.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+    /// Returns what it is for the audit of the pool.
+    fn add(&mut self, path: &Path) -> Result<Option<audit::Found>, SurveyError> {
+        let (file, path) = match open(path) {
+            // It was removed, or set aside.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(at(path))?,
         };
-        match read(&file) {
-            Ok(Found::Messages(found)) => self.add_segment(path, &found),
-            Ok(Found::Empty) => self.empty += 1,
-            Ok(Found::Foreign) => self.add_unreadable(path, FOREIGN),
-            Ok(Found::NoDefinitions) => self
-                .add_unreadable(path, "holds data, but its definitions and their copy are damaged"),
-            Err(why) => self.add_unreadable(path, &why.to_string()),
-        }
-        Ok(())
+        let path = path.as_path();
+        let audited = match read(&file) {
+            Ok(Found::Messages(found)) => {
+                self.add_segment(path, &found);
+                let Readable { life, times_ns, evidence, .. } = *found;
+                let times_ns = Some(times_ns);
+                audit::Found::Life { path: path.into(), life, times_ns, evidence }
+            }
+            Ok(Found::Empty(life, evidence)) => {
+                self.empty += 1;
+                match life {
+                    Some(life) => {
+                        let times_ns = None;
+                        audit::Found::Life { path: path.into(), life, times_ns, evidence }
+                    }
+                    None if is_unused(path) => audit::Found::Unused,
+                    None => {
+                        self.add_unreadable(path, WIPED);
+                        audit::Found::Unreadable
+                    }
+                }
+            }
+            Ok(Found::Foreign) => {
+                self.add_unreadable(path, FOREIGN);
+                audit::Found::Unreadable
+            }
+            Ok(Found::NoDefinitions) => {
+                self.add_unreadable(path, NO_DEFINITIONS);
+                audit::Found::Unreadable
+            }
+            Err(why) => {
+                self.add_unreadable(path, &why.to_string());
+                audit::Found::Unreadable
+            }
+        };
+        // What a recorder has set aside is not of the pool any more.
+        Ok(path.file_name().is_some_and(is_segment).then_some(audited))
     }
 
     fn add_segment(&mut self, path: &Path, found: &Readable) {
@@ -161,6 +231,13 @@ impl Survey {
 
     fn add_unreadable(&mut self, path: &Path, why: &str) {
         self.unreadable.push(UnreadableSegment { path: path.into(), why: why.into() });
+    }
+
+    /// Losses that may be of selected messages.
+    pub fn losses_in<'a>(&'a self, selection: &'a Selection) -> impl Iterator<Item = &'a Loss> {
+        let wanted =
+            |loss: &&Loss| loss.times_ns.is_none_or(|times| selection.wants_some_of(times));
+        self.losses.iter().filter(wanted)
     }
 
     /// What all recordings have in common, if anything.

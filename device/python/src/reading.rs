@@ -224,6 +224,7 @@ impl Reading {
     /// What is not in it, though it had been safe; None if nothing.
     fn damage(&self, missing: &Missing) -> Option<String> {
         let mut parts = missing.damage();
+        parts.extend(self.survey.losses.iter().map(|loss| loss.describe()));
         for unreadable in &self.survey.unreadable {
             parts.push(format!("{}: {}", unreadable.path.display(), unreadable.why));
         }
@@ -275,6 +276,7 @@ impl Reading {
             missing.unreadable_bytes,
             missing.overwritten_blocks,
             missing.overwritten_segments,
+            missing.messages,
         );
         types::make(py, "Missing", fields)
     }
@@ -381,7 +383,7 @@ pub fn read(
         return Err(invalid("topics", format!("{unknown:?}"), &reason));
     }
     let state = State {
-        merge: Merge::new(survey.segments.clone(), selection, HELD_BYTES_MAX),
+        merge: Merge::new(&survey, selection, HELD_BYTES_MAX),
         batch: VecDeque::new(),
         recordings: Recordings::default(),
         origins: vec![None; survey.segments.len()],

@@ -114,6 +114,8 @@ class Missing(NamedTuple):
     overwritten_blocks: int
     """A recorder has overwritten them meanwhile."""
     overwritten_segments: int
+    messages: int = 0
+    """In damaged blocks, and in segments that are damaged or gone; at most so many."""
 
 
 class RecordedAccount(NamedTuple):

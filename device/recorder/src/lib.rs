@@ -8,12 +8,13 @@
 //! Reading order: [`config`]; [`sizing`] computes how large the rings must be; [`ring`] and
 //! [`channel`] are the append side, which makes no system call, takes no lock and allocates
 //! nothing, in locked [memory](steadyio_core::memory); [`ledger`] counts what became of every record; [`pool`] is the
-//! recorder, [`mcap`] its format; [`source`] has the sources of records, [`stream`] those of other
+//! recorder, [`mcap`] its format, [`audit`] finds what is missing in it; [`source`] has the sources of records, [`stream`] those of other
 //! programs; [`incident`] is what is not overwritten, [`control`] how other programs ask a running
 //! recorder; [`task`] reads what the kernel did to a thread, [`read_only`] whether the file system
 //! still writes.
 
 mod atomic;
+pub mod audit;
 pub mod channel;
 pub mod config;
 pub mod control;

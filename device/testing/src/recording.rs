@@ -11,6 +11,10 @@ use mcap::{Message, MessageStream, Summary};
 pub fn segments(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).expect("the directory of a recording");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a segment").path()).collect();
+    let is_segment = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("segment-"))
+    };
+    paths.retain(is_segment);
     paths.sort();
     paths
 }

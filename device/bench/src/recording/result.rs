@@ -133,6 +133,7 @@ struct PoolPart {
     device_bytes: u64,
     failures: u64,
     failed_segments: u64,
+    missing_before: u64,
     trouble: Option<String>,
     kernel: Counters,
 }
@@ -179,6 +180,7 @@ fn pool_part(report: &WriterReport, meters: &Meters) -> PoolPart {
         device_bytes: get(&meters.device_bytes),
         failures: get(&meters.failures),
         failed_segments: get(&meters.failed_segments),
+        missing_before: get(&meters.missing_before),
         trouble: meters.trouble(),
         kernel: report.kernel,
     }
@@ -305,6 +307,11 @@ impl RecordingResult {
     /// Records that are lost because they are longer than their channel allows.
     pub fn too_long(&self) -> u64 {
         self.caller.too_long_records
+    }
+
+    /// Messages of earlier recordings that the start did not find any more.
+    pub fn missing_before(&self) -> u64 {
+        self.pool.as_ref().map_or(0, |pool| pool.missing_before)
     }
 
     /// Why it ended, or what failed last.

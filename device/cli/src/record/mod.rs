@@ -149,13 +149,17 @@ fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
             diagnostic!("steady: {} records are longer than their topic allows", result.too_long());
         }
     }
+    let missing = result.missing_before();
+    if missing > 0 {
+        diagnostic!("steady: {missing} messages of earlier recordings are missing");
+    }
     match result.end() {
         End::Failed if result.device_failed() => Status::DeviceFailed,
         End::Failed => Status::Failed,
         End::Full => Status::Full,
         // Without an end of its own, a signal is how a recording ends.
         End::Interrupted if plan.total_bytes.is_some() => Status::Interrupted,
-        _ if not_durable > 0 || rejected > 0 => Status::Flawed,
+        _ if not_durable > 0 || rejected > 0 || missing > 0 => Status::Flawed,
         _ => Status::Done,
     }
 }

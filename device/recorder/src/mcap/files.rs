@@ -13,6 +13,7 @@ use super::follow::holds_our_blocks;
 use super::names::{is_segment, is_unused, settle};
 use super::recover::{Examined, RecoverError, State, examine};
 use super::sectors::Sectors;
+use crate::audit;
 
 /// A file or directory that cannot be used or locked.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +75,8 @@ pub struct Recovered {
     pub before: State,
     /// Whether it was completed.
     pub completed: bool,
+    /// Whether it is empty under the name of a segment with records.
+    pub wiped: bool,
     /// As it is now, except that the stop is where the data ended before.
     pub found: Examined,
 }
@@ -82,7 +85,8 @@ pub struct Recovered {
 pub fn examine_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> {
     let file = File::open(path).map_err(at(path))?;
     let found = examine(&file, verify).map_err(recover_error(path))?;
-    Ok(Recovered { before: found.state, completed: false, found })
+    let wiped = is_wiped(path, found.state)?;
+    Ok(Recovered { before: found.state, completed: false, wiped, found })
 }
 
 /// Message for a segment in [`State::Damaged`].
@@ -104,7 +108,7 @@ pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
     let mut found = examine(&file, true).map_err(recover_error(path))?;
     found.stop = stop;
     match found.state {
-        State::Finished => Ok(Recovered { before, completed: true, found }),
+        State::Finished => Ok(Recovered { before, completed: true, wiped: false, found }),
         state => Err(FilesError::NotFinished { path: path.into(), state: state.describe() }),
     }
 }
@@ -112,15 +116,16 @@ pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
 /// The same, and a segment gets the name that fits what is in it. Returns that.
 pub fn recover_segment(path: &Path, verify: bool) -> Result<(PathBuf, Recovered), FilesError> {
     let recovered = recover_file(path, verify)?;
-    if recovered.before == State::Unused && !is_unused(path) {
-        check_is_unused(path)?;
-    }
     let named = settle(path, &recovered.found).map_err(at(path))?;
     Ok((named, recovered))
 }
 
-/// An unused segment may only look like one: its head was wiped.
-fn check_is_unused(path: &Path) -> Result<(), FilesError> {
+/// An unused segment may only look like one: its head was wiped. Returns whether all of it was: a
+/// segment is called recorded when its head is durable.
+fn is_wiped(path: &Path, state: State) -> Result<bool, FilesError> {
+    if state != State::Unused || !path.file_name().is_some_and(is_segment) || is_unused(path) {
+        return Ok(false);
+    }
     let file = File::open(path).map_err(at(path))?;
     let sectors = Sectors::new(&file);
     let holds_blocks = holds_our_blocks(&sectors).map_err(at(path))?;
@@ -128,8 +133,26 @@ fn check_is_unused(path: &Path) -> Result<(), FilesError> {
     match (holds_blocks, sectors.unreadable()) {
         (_, Some(unreadable)) => Err(error(RecoverError::Unreadable(unreadable))),
         (true, None) => Err(error(RecoverError::UnknownLife)),
-        (false, None) => Ok(()),
+        (false, None) => Ok(true),
     }
+}
+
+/// What a file is for [`crate::audit`]; none if it is not of the pool.
+pub fn audited(path: &Path, recovered: Result<&Recovered, &FilesError>) -> Option<audit::Found> {
+    if !path.file_name().is_some_and(is_segment) {
+        return None;
+    }
+    let Ok(Recovered { found, wiped: false, .. }) = recovered else {
+        return Some(audit::Found::Unreadable);
+    };
+    Some(match found.life {
+        Some(life) => {
+            let times_ns = found.contents.as_ref().map(|contents| contents.times_ns);
+            audit::Found::Life { path: path.into(), life, times_ns, evidence: found.evidence }
+        }
+        None if found.state == State::Unused => audit::Found::Unused,
+        None => return None,
+    })
 }
 
 fn recover_error(path: &Path) -> impl FnOnce(RecoverError) -> FilesError {

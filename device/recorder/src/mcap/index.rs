@@ -9,7 +9,13 @@ use super::account::{GAPS_NAME, LEDGER_NAME};
 use super::definitions::Definitions;
 use super::layout::{SUMMARY_GROUPS, SUMMARY_OFFSET_BYTES, metadata_index_bytes, statistics_bytes};
 use super::private::{BLOCK_RECORD_BYTES, LIFE_NAME};
-use super::wire::{DATA_END_BYTES, FOOTER_BYTES, Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
+use super::wire::{
+    DATA_END_BYTES, FOOTER_BYTES, Get, MAGIC, MESSAGE_INDEX_ENTRY_BYTES, MESSAGE_INDEX_HEAD_BYTES,
+    Put, RECORD_HEAD_BYTES, op,
+};
+
+/// A channel in the index of a chunk: its id, and where its message index is.
+const CHANNEL_ENTRY_BYTES: usize = 2 + 8;
 
 /// A chunk that lies in the file.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +49,8 @@ pub struct BlockSpan {
     pub start_ns: u64,
     /// Latest log time.
     pub end_ns: u64,
+    /// In it.
+    pub messages: u64,
 }
 
 impl BlockSpan {
@@ -51,10 +59,14 @@ impl BlockSpan {
         let mut get = Get::new(content);
         let (start_ns, end_ns, offset, record_bytes) =
             (get.u64()?, get.u64()?, get.u64()?, get.u64()?);
-        let _message_indexes = get.prefixed()?;
-        let bytes = record_bytes.checked_add(get.u64()?)?.checked_add(BLOCK_RECORD_BYTES as u64)?;
+        let channels = get.prefixed()?.len() / CHANNEL_ENTRY_BYTES;
+        let index_bytes = get.u64()?;
+        let heads = (channels * MESSAGE_INDEX_HEAD_BYTES) as u64;
+        let messages = index_bytes.saturating_sub(heads) / MESSAGE_INDEX_ENTRY_BYTES as u64;
+        let bytes =
+            record_bytes.checked_add(index_bytes)?.checked_add(BLOCK_RECORD_BYTES as u64)?;
         let offset = offset.checked_sub(BLOCK_RECORD_BYTES as u64)?;
-        Some(BlockSpan { offset, bytes, start_ns, end_ns })
+        Some(BlockSpan { offset, bytes, start_ns, end_ns, messages })
     }
 }
 

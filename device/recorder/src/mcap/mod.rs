@@ -10,7 +10,7 @@
 //! In reading order: [`wire`] (numbers and records), [`definitions`] (schemas and channels),
 //! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (what
 //! the summary needs), [`encoder`]. The way back: [`scan`] decodes a block, [`digest`] adds up what
-//! blocks hold, `follow` goes from block to block, [`sealed`] trusts a tail, [`recover`] decides
+//! blocks hold, [`evidence`] what they should hold, `follow` goes from block to block, [`sealed`] trusts a tail, [`recover`] decides
 //! and completes, [`files`] does so for directories, which [`names`] then tell; [`reading`] is for who wants the messages. [`sectors`] reads around what a
 //! device cannot read. Only [`storage`], [`files`] and [`names`] know what a file is.
 
@@ -19,6 +19,7 @@ mod chunk;
 pub mod definitions;
 pub mod digest;
 pub mod encoder;
+pub mod evidence;
 pub mod files;
 mod follow;
 pub mod index;

@@ -10,10 +10,11 @@ use std::ops::Range;
 
 use super::account::{ChannelLedger, Gaps};
 use super::definitions::Definitions;
+use super::evidence::Evidence;
 use super::index::BlockSpan;
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT};
 use super::private::{BlockKind, BlockRecord, Life};
-use super::recover::{RecoverError, State, examine_sectors, find_life, profile};
+use super::recover::{RecoverError, State, begun, examine_sectors, find_life, profile};
 use super::scan::{ChunkMessage, Messages, Records, Scanned, chunk_place};
 use super::sealed::{Sealed, read_exactly, sealed};
 use super::sectors::{Sectors, Unreadable};
@@ -37,14 +38,16 @@ pub struct Readable {
     pub gaps: Gaps,
     /// What the device could not read until then.
     pub unreadable: Option<Unreadable>,
+    /// How many messages it should hold.
+    pub evidence: Evidence,
 }
 
 /// What a file is to a reader.
 #[derive(Debug)]
 pub enum Found {
     Messages(Box<Readable>),
-    /// Unused, or nothing was recorded in it.
-    Empty,
+    /// Unused, or nothing was recorded in this life.
+    Empty(Option<Life>, Evidence),
     /// There are messages, but nothing says any more what they mean.
     NoDefinitions,
     /// An MCAP file that no steadyio recorder wrote.
@@ -67,40 +70,65 @@ pub fn read(storage: &dyn Storage) -> Result<Found, RecoverError> {
 fn find(storage: &Sectors<'_>) -> Result<Found, RecoverError> {
     if let Some((life, _)) = find_life(storage)? {
         if let Some(tail) = sealed(storage, &life)? {
-            return Ok(of_tail(life, tail, profile(storage, &life)?));
+            let evidence = Evidence::of_tail(&tail, begun(storage, &life)?);
+            return Ok(of_tail(life, tail, profile(storage, &life)?, evidence));
         }
     }
     let found = examine_sectors(storage, false)?;
     match (found.state, found.life) {
         (State::Damaged, _) => Ok(Found::NoDefinitions),
-        (State::Unused | State::Blank, _) => Ok(Found::Empty),
+        (State::Unused | State::Blank, life) => Ok(Found::Empty(life, found.evidence)),
         (_, None) => Ok(Found::Foreign),
         // It was finished meanwhile.
         (State::Finished | State::Hidden, _) => find(storage),
-        (State::Unfinished, _) => Ok(found.into_blocks().map_or(Found::Empty, of_blocks)),
+        (State::Unfinished, life) => {
+            let evidence = found.evidence;
+            let blocks = found.into_blocks();
+            Ok(blocks.map_or(Found::Empty(life, evidence), |blocks| of_blocks(blocks, evidence)))
+        }
     }
 }
 
-fn of_tail(life: Life, tail: Sealed, profile: String) -> Found {
+fn of_tail(life: Life, tail: Sealed, profile: String, evidence: Evidence) -> Found {
     if tail.blocks.is_empty() {
-        return Found::Empty;
+        return Found::Empty(Some(life), evidence);
     }
     let Sealed { definitions, blocks, times_ns, ledger, gaps, .. } = tail;
     let unreadable = None;
-    let found = Readable { life, definitions, profile, blocks, times_ns, ledger, gaps, unreadable };
+    let found = Readable {
+        life,
+        definitions,
+        profile,
+        blocks,
+        times_ns,
+        ledger,
+        gaps,
+        unreadable,
+        evidence,
+    };
     Found::Messages(Box::new(found))
 }
 
-fn of_blocks((life, scanned): (Life, Scanned)) -> Found {
+fn of_blocks((life, scanned): (Life, Scanned), evidence: Evidence) -> Found {
     let blocks: Vec<BlockSpan> = scanned.index.blocks().collect();
     if blocks.is_empty() {
-        return Found::Empty;
+        return Found::Empty(Some(life), evidence);
     }
     let times_ns = scanned.index.times_ns();
     let Scanned { definitions, ledger, gaps, .. } = scanned;
     let profile = definitions.profile().into();
     let unreadable = None;
-    let found = Readable { life, definitions, profile, blocks, times_ns, ledger, gaps, unreadable };
+    let found = Readable {
+        life,
+        definitions,
+        profile,
+        blocks,
+        times_ns,
+        ledger,
+        gaps,
+        unreadable,
+        evidence,
+    };
     Found::Messages(Box::new(found))
 }
 

@@ -12,13 +12,14 @@ use std::io;
 use super::account::{ChannelLedger, CompletedBy, Gaps};
 use super::digest::ChannelDigest;
 use super::encoder::{Encoder, FileRange};
+use super::evidence::{Evidence, durable};
 use super::follow::{definitions_copy, has_block, holds_our_blocks, scan};
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, HEAD_BYTES, Placement};
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, FORMAT_VERSION, GATE_OFFSET, Identity, Life,
     get_head, is_ours, private_op, profile_in_head, profile_in_metadata, put_head,
 };
-use super::scan::{Scanned, Stop};
+use super::scan::{Scanned, Scanner, Stop};
 use super::sealed::{Sealed, read_exactly, sealed};
 use super::sectors::{Sectors, Unreadable};
 use super::storage::{Storage, WritableStorage};
@@ -138,6 +139,8 @@ pub struct Examined {
     pub gaps: Gaps,
     /// What the device could not read, of what had to be read: the file is left as it is.
     pub unreadable: Option<Unreadable>,
+    /// How many messages it should hold.
+    pub evidence: Evidence,
     rest: Rest,
 }
 
@@ -175,11 +178,30 @@ fn examine_readable(storage: &dyn Storage, verify: bool) -> Result<Examined, Rec
     if let Some(tail) = sealed(storage, &life)? {
         let state = if head_good { State::Finished } else { State::Hidden };
         let rest = if head_good { Rest::Nothing } else { Rest::Gate(life) };
+        let reads = verify || tail.end_is_lost;
         let scanned =
-            if verify { Some(scan(storage, life, Some(&tail.definitions))?) } else { None };
-        return Ok(finished(state, life, &tail, scanned, rest));
+            if reads { Some(scan(storage, life, Some(&tail.definitions))?) } else { None };
+        let evidence = Evidence::of_tail(&tail, begun(storage, &life)?);
+        return Ok(finished(state, life, &tail, scanned, rest).with_tail(evidence));
     }
-    unfinished(storage, life)
+    // A recycled file keeps its size, and its gate is opened behind its end block and tail.
+    let was_whole = head_good || file < life.segment_bytes;
+    let found = unfinished(storage, life)?;
+    let is_recycled = life.placement == Placement::Recycled;
+    Ok(if is_recycled && was_whole {
+        found.without_its_end(file < life.segment_bytes)
+    } else {
+        found
+    })
+}
+
+/// Durable messages of the recording before this life.
+pub(super) fn begun(storage: &dyn Storage, life: &Life) -> io::Result<Option<u64>> {
+    let block = definitions_block(storage, life)?;
+    let mut scanner = Scanner::new(*life);
+    let accepted = block.is_some_and(|block| scanner.accept(HEAD_BYTES as u64, &block).is_ok());
+    let scanned = if accepted { scanner.finish() } else { None };
+    Ok(scanned.and_then(|scanned| scanned.begun_ledger).map(|ledger| durable(&ledger)))
 }
 
 fn unfinished(storage: &dyn Storage, life: Life) -> Result<Examined, RecoverError> {
@@ -193,11 +215,13 @@ fn unfinished(storage: &dyn Storage, life: Life) -> Result<Examined, RecoverErro
         return Ok(Examined { stop: Some(stop), damaged, ..nothing });
     };
     let gaps = scanned.gaps;
+    let evidence = Evidence::of_blocks(&scanned);
     let contents = Some(scanned_contents(&scanned));
     let rest = Rest::Blocks(Box::new((life, scanned)));
     Ok(Examined {
         stop: Some(stop),
         gaps,
+        evidence,
         ..Examined::new(State::Unfinished, Some(life), contents, rest)
     })
 }
@@ -226,7 +250,7 @@ fn finished(
         let read = scanned.as_ref().map(scanned_contents);
         let complete = |scanned: &Scanned| {
             let ends = scanned.end.is_some_and(|end| end.offset == tail.end_offset);
-            ends && scanned.gaps == tail.gaps && !scanned.is_defined_by_copy
+            ends && scanned.gaps == tail.gaps && !scanned.is_defined_by_copy && !tail.end_is_lost
         };
         found.damaged = !scanned.as_ref().is_some_and(complete);
         found.gaps = scanned.as_ref().map_or(found.gaps, |scanned| scanned.gaps);
@@ -363,7 +387,28 @@ impl Examined {
     fn new(state: State, life: Option<Life>, contents: Option<Contents>, rest: Rest) -> Examined {
         let gaps = Gaps::default();
         let (stop, unreadable) = (None, None);
-        Examined { state, life, contents, stop, damaged: false, gaps, unreadable, rest }
+        let evidence = Evidence::default();
+        Examined { state, life, contents, stop, damaged: false, gaps, unreadable, evidence, rest }
+    }
+
+    /// What a tail counts, and what was found of it.
+    fn with_tail(self, evidence: Evidence) -> Examined {
+        let present = self.messages();
+        Examined { evidence: Evidence { present, ..evidence }, ..self }
+    }
+
+    /// It had an end block and a summary. Without the end block nothing is written over what they
+    /// were.
+    fn without_its_end(self, is_cut: bool) -> Examined {
+        let (Rest::Blocks(blocks), Some(contents)) = (&self.rest, &self.contents) else {
+            return self;
+        };
+        let (life, scanned) = &**blocks;
+        if scanned.end.is_some() && !is_cut {
+            return self;
+        }
+        let evidence = self.evidence.with_lost_end(life.segment_bytes, contents.data_end);
+        Examined { damaged: true, evidence, ..self }
     }
 
     /// What could not be read may have been data.
@@ -378,7 +423,8 @@ impl Examined {
     /// Whether something is missing that can be added. Nothing is written where something could
     /// not be read: what lies there may still be read elsewhere, or another time.
     pub fn can_be_completed(&self) -> bool {
-        self.state.is_incomplete() && self.unreadable.is_none()
+        let lost_its_end = self.state == State::Unfinished && self.damaged;
+        self.state.is_incomplete() && self.unreadable.is_none() && !lost_its_end
     }
 
     /// Whether anything is recorded in it, readable or not.

@@ -76,6 +76,7 @@ struct Defined {
     layout: Layout,
     index: SegmentIndex,
     ledger: Vec<ChannelLedger>,
+    begun_ledger: Option<Vec<ChannelLedger>>,
     digests: Vec<Digesting>,
 }
 
@@ -105,6 +106,8 @@ pub struct Scanned {
     pub index: SegmentIndex,
     /// The last one found.
     pub ledger: Vec<ChannelLedger>,
+    /// The one that the segment began with; the copy of the definitions has none.
+    pub begun_ledger: Option<Vec<ChannelLedger>>,
     /// Per channel, in order of definition.
     pub digests: Vec<ChannelDigest>,
     /// Behind the last block.
@@ -263,7 +266,10 @@ impl Scanner {
         }
         let mut ledger = vec![ChannelLedger::default(); definitions.channel_ids().len()];
         get_ledger(ledger_content, &mut ledger)?;
-        self.set_defined(definitions, ledger)?.index.metadata[0] = Some(metadata);
+        let begun_ledger = (!ledger_content.is_empty()).then(|| ledger.clone());
+        let defined = self.set_defined(definitions, ledger)?;
+        defined.index.metadata[0] = Some(metadata);
+        defined.begun_ledger = begun_ledger;
         Some(())
     }
 
@@ -284,7 +290,9 @@ impl Scanner {
         let index = SegmentIndex::new(&definitions, config.index_bytes);
         let digests = vec![Digesting::default(); layout.channels()];
         let begun = definitions.mark();
-        Some(self.defined.insert(Defined { definitions, begun, layout, index, ledger, digests }))
+        let begun_ledger = None;
+        let defined = Defined { definitions, begun, layout, index, ledger, begun_ledger, digests };
+        Some(self.defined.insert(defined))
     }
 
     fn accept_added(&mut self, offset: u64, block: &[u8]) -> Option<()> {
@@ -380,6 +388,7 @@ impl Scanner {
             layout: defined.layout,
             index: defined.index,
             ledger: defined.ledger,
+            begun_ledger: defined.begun_ledger,
             digests: defined.digests.iter().map(Digesting::digest).collect(),
             offset: self.offset,
             blocks: self.number,

@@ -28,12 +28,20 @@ pub struct Sealed {
     pub chunks: u32,
     /// Of data, in their order in the file.
     pub blocks: Vec<BlockSpan>,
-    /// Of the end block.
+    /// Of the end block; the recorder's summary without an end block leaves it empty.
     pub ledger: Vec<ChannelLedger>,
     /// Where the end block is.
     pub end_offset: u64,
     /// What the recovery found missing.
     pub gaps: Gaps,
+    /// Whether the end block, which was durable before the tail, is not there any more.
+    pub end_is_lost: bool,
+}
+
+impl Sealed {
+    pub(super) fn messages(&self) -> u64 {
+        self.counts.iter().map(|count| count.messages).sum()
+    }
 }
 
 /// Exactly these bytes, or none if the file is shorter.
@@ -78,8 +86,8 @@ pub fn sealed(storage: &dyn Storage, life: &Life) -> io::Result<Option<Sealed>> 
     let seal = Seal::get(seal)
         .filter(|seal| seal.identity == life.identity && seal.tail_crc == crc32fast::hash(tail));
     let Some(seal) = seal else { return Ok(None) };
-    let Some(end) = end_block(storage, life, seal.end_offset)? else { return Ok(None) };
-    Ok(read_tail(tail, &end, seal.end_offset))
+    let end = end_block(storage, life, seal.end_offset)?;
+    Ok(read_tail(tail, end.as_deref(), seal.end_offset))
 }
 
 fn end_block(storage: &dyn Storage, life: &Life, offset: u64) -> io::Result<Option<Vec<u8>>> {
@@ -94,7 +102,7 @@ fn end_block(storage: &dyn Storage, life: &Life, offset: u64) -> io::Result<Opti
     Ok(block.filter(|block| record.fits(block)))
 }
 
-fn read_tail(tail: &[u8], end_block: &[u8], end_offset: u64) -> Option<Sealed> {
+fn read_tail(tail: &[u8], end_block: Option<&[u8]>, end_offset: u64) -> Option<Sealed> {
     let mut definitions = Definitions::empty();
     let mut statistics = None;
     let mut gaps = Gaps::default();
@@ -111,13 +119,25 @@ fn read_tail(tail: &[u8], end_block: &[u8], end_offset: u64) -> Option<Sealed> {
     }
     let (chunks, times_ns, counts) = read_statistics(statistics?)?;
     let mut ledger = vec![ChannelLedger::default(); definitions.channel_ids().len()];
-    let mut records = Get::new(end_block.get(BLOCK_RECORD_BYTES..)?);
+    let end_is_lost = end_block.is_none();
+    let mut records =
+        Get::new(end_block.unwrap_or_default().get(BLOCK_RECORD_BYTES..).unwrap_or_default());
     while let Some((opcode, content)) = records.record() {
         if opcode == private_op::LEDGER {
             get_ledger(content, &mut ledger)?;
         }
     }
-    Some(Sealed { definitions, counts, times_ns, chunks, blocks, ledger, end_offset, gaps })
+    Some(Sealed {
+        definitions,
+        counts,
+        times_ns,
+        chunks,
+        blocks,
+        ledger,
+        end_offset,
+        gaps,
+        end_is_lost,
+    })
 }
 
 type Statistics = (u32, (u64, u64), Vec<ChannelCount>);

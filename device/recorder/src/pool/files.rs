@@ -9,6 +9,7 @@
 //! While a recording runs nothing here creates, extends, truncates or removes a file. One is renamed
 //! when it gets its first record, by `renamer`.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,15 +20,19 @@ use steadyio_core::interrupt::Interrupt;
 
 use super::making::{create_missing, make_directory, sync_directory};
 use super::pins::{Begun, Moment, Pins, reaching_back};
+use crate::audit::manifest::{self, Listed, Manifest};
+use crate::audit::{self, Loss};
 use crate::config::is_segment_size;
 use crate::incident::files as incident_files;
 use crate::incident::{Incident, IncidentError, Kept, KeptSegment, SCHEMA};
 use crate::mcap::files::{
-    DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, lock_directory, recover_segment,
+    DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, audited, examine_file, lock_directory,
+    recover_segment,
 };
 use crate::mcap::names::{self, DAMAGED, is_damaged_segment, is_segment};
 use crate::mcap::private::Identity;
-use crate::mcap::recover::{Examined, State};
+use crate::mcap::reading;
+use crate::mcap::recover::{Examined, RecoverError, State};
 use steadyio_core::memory::MemoryError;
 
 /// A recording needs at least this many segments.
@@ -127,6 +132,9 @@ struct Segment {
     /// None if no record came yet.
     begun: Option<Begun>,
     messages: u64,
+    /// That are missing in it.
+    missing: u64,
+    missing_at_most: bool,
     /// It cannot be written.
     bad: bool,
 }
@@ -134,7 +142,16 @@ struct Segment {
 impl Segment {
     fn empty(path: PathBuf) -> Segment {
         let (recording_id, begun) = ([0; 16], None);
-        Segment { path, sequence: None, recording_id, begun, messages: 0, bad: false }
+        Segment {
+            path,
+            sequence: None,
+            recording_id,
+            begun,
+            messages: 0,
+            missing: 0,
+            missing_at_most: false,
+            bad: false,
+        }
     }
 
     fn identity(&self) -> Option<Identity> {
@@ -165,6 +182,9 @@ pub struct Pool {
     direct: bool,
     made: usize,
     removed: usize,
+    missing: u64,
+    dir: PathBuf,
+    segment_bytes: u64,
     _lock: DirectoryLock,
 }
 
@@ -179,8 +199,10 @@ impl Pool {
         let &Making { dir, count, segment_bytes, .. } = wanted;
         make_directory(dir).map_err(at(dir))?;
         let lock = lock_directory(dir)?;
-        let (paths, set_aside) = existing(dir, segment_bytes)?;
-        if paths.len() > count && !wanted.shrink {
+        let Existing { paths, set_aside, cut } = existing(dir, segment_bytes)?;
+        let cut = set_cut_aside(cut, note)?;
+        let set_aside = set_aside + cut.len();
+        if paths.len() - copies(&paths) > count && !wanted.shrink {
             let (found, wanted) = (paths.len(), count);
             let dir = dir.to_path_buf();
             return Err(PoolError::TooMany { dir, found, wanted, segment_bytes });
@@ -188,7 +210,18 @@ impl Pool {
         incident_files::remove_unfinished(dir)?;
         let incidents = incident_files::read_all(dir)?;
         let discard = Discard { damaged: wanted.discard_damaged, but: &incidents };
-        let (mut segments, sequence) = recover_all(&paths, discard, note)?;
+        let (mut segments, sequence, found) = recover_all(&paths, discard, note)?;
+        let found: Vec<audit::Found> = found.into_iter().chain(cut).collect();
+        let losses = audit::losses(&found, manifest::read(dir).as_ref());
+        let new: Vec<&Loss> = losses.iter().filter(|loss| !loss.known).collect();
+        new.iter().for_each(|loss| note(loss.describe()));
+        let missing = new.iter().map(|loss| loss.messages).sum();
+        for segment in &mut segments {
+            let of = |loss: &&Loss| loss.identity.is_some() && loss.identity == segment.identity();
+            if let Some(loss) = losses.iter().find(of) {
+                (segment.missing, segment.missing_at_most) = (loss.messages, loss.at_most);
+            }
+        }
         let kept = segments.iter().filter(|segment| is_kept(segment, &incidents)).count();
         let too_few = || {
             let names: Vec<&str> = incidents.iter().map(|one| one.name.as_str()).collect();
@@ -217,7 +250,38 @@ impl Pool {
         let pins = pin_all(&segments, &incidents, note);
         let direct = open_segment(&segments[0].path, true).is_ok();
         let made = made_count;
-        Ok(Pool { segments, pins, sequence, direct, made, removed, _lock: lock })
+        let dir = dir.to_path_buf();
+        let pool = Pool {
+            segments,
+            pins,
+            sequence,
+            direct,
+            made,
+            removed,
+            missing,
+            dir,
+            segment_bytes,
+            _lock: lock,
+        };
+        pool.list(false).unwrap_or_else(|error| note(error.to_string()));
+        Ok(pool)
+    }
+
+    /// Messages that were there once and that this start did not find.
+    pub fn missing(&self) -> u64 {
+        self.missing
+    }
+
+    /// Writes down what the segments hold, so that what goes missing is noticed.
+    pub fn list(&self, ended: bool) -> Result<(), PoolError> {
+        let of = |segment: &Segment| {
+            let identity = segment.identity().filter(|_| segment.begun.is_some())?;
+            let &Segment { messages, missing, missing_at_most: at_most, .. } = segment;
+            Some((identity, Listed { messages: messages + missing, missing, at_most }))
+        };
+        let lives = self.segments.iter().filter_map(of);
+        let list = Manifest::new(self.segments.len(), self.segment_bytes, ended, lives);
+        manifest::write(&self.dir, &list).map_err(at(&self.dir))
     }
 
     /// How many segments were made now, and how many removed.
@@ -298,6 +362,7 @@ impl Pool {
         self.sequence += 1;
         segment.sequence = Some(self.sequence);
         segment.begun = None;
+        (segment.messages, segment.missing, segment.missing_at_most) = (0, 0, false);
         Ok((file, self.sequence))
     }
 
@@ -306,6 +371,13 @@ impl Pool {
         if let Some(segment) = self.of(identity.sequence) {
             segment.recording_id = identity.recording_id;
             segment.begun = Some(Begun::Now(now_ns));
+        }
+    }
+
+    /// The segment of this life is whole, and holds so many messages.
+    pub fn end(&mut self, sequence: u64, messages: u64) {
+        if let Some(segment) = self.of(sequence) {
+            segment.messages = messages;
         }
     }
 
@@ -397,10 +469,18 @@ fn check_writable(segments: &[Segment]) -> Result<(), PoolError> {
     segments.iter().try_for_each(|segment| open(segment).map(drop))
 }
 
-/// The segments, and how many were renamed as damaged.
-fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), PoolError> {
+/// What is there before a start changes anything.
+struct Existing {
+    paths: Vec<PathBuf>,
+    /// How many were renamed as damaged.
+    set_aside: usize,
+    /// Shorter than segments are, next to others that are not.
+    cut: Vec<PathBuf>,
+}
+
+fn existing(dir: &Path, segment_bytes: u64) -> Result<Existing, PoolError> {
     let mut paths = Vec::new();
-    let mut set_aside = 0;
+    let (mut set_aside, mut cut) = (0, Vec::new());
     for entry in fs::read_dir(dir).map_err(at(dir))? {
         let entry = entry.map_err(at(dir))?;
         let path = entry.path();
@@ -410,6 +490,10 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), Poo
         }
         let metadata = entry.metadata().map_err(at(&path))?;
         let (found, wanted) = (metadata.len(), segment_bytes);
+        if metadata.is_file() && found < wanted && is_of_size(&path, wanted) {
+            cut.push(path);
+            continue;
+        }
         if !metadata.is_file() || (found != wanted && !is_segment_size(found)) {
             return Err(PoolError::NoSegment { path, wanted });
         }
@@ -419,23 +503,78 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), Poo
         paths.push(path);
     }
     paths.sort();
-    Ok((paths, set_aside))
+    Ok(Existing { paths, set_aside, cut })
 }
+
+/// How many are copies of others.
+fn copies(paths: &[PathBuf]) -> usize {
+    let life = |path: &PathBuf| reading::life(&File::open(path).ok()?).ok()?;
+    let identities: Vec<Identity> =
+        paths.iter().filter_map(life).map(|life| life.identity).collect();
+    let distinct: HashSet<&Identity> = identities.iter().collect();
+    identities.len() - distinct.len()
+}
+
+/// Whether a segment says that it has so many bytes, or cannot say anything.
+fn is_of_size(path: &Path, segment_bytes: u64) -> bool {
+    let recovered = examine_file(path, false);
+    let life = recovered.as_ref().ok().and_then(|recovered| recovered.found.life);
+    let is_unknown = || {
+        use RecoverError::{UnknownLife, Unreadable};
+        match &recovered {
+            Err(FilesError::Recover { why, .. }) => matches!(why, UnknownLife | Unreadable(_)),
+            found => found.as_ref().is_ok_and(|found| found.wiped),
+        }
+    };
+    life.map_or_else(is_unknown, |life| life.segment_bytes == segment_bytes)
+}
+
+/// Nothing is recorded into a segment that lacks its end, but what is left of it can be exported.
+fn set_cut_aside(
+    cut: Vec<PathBuf>,
+    note: &mut dyn FnMut(String),
+) -> Result<Vec<audit::Found>, PoolError> {
+    let mut found = Vec::with_capacity(cut.len());
+    for path in cut {
+        found.extend(audited(&path, examine_file(&path, false).as_ref()));
+        note(set_segment_aside(&path, "is shorter than a segment: its end was cut off")?);
+    }
+    Ok(found)
+}
+
 /// Without those that were renamed as damaged, and the newest sequence number of any.
 fn recover_all(
     paths: &[PathBuf],
     discard: Discard<'_>,
     note: &mut dyn FnMut(String),
-) -> Result<(Vec<Segment>, u64), PoolError> {
-    let mut segments = Vec::with_capacity(paths.len());
+) -> Result<(Vec<Segment>, u64, Vec<audit::Found>), PoolError> {
+    let mut segments: Vec<Segment> = Vec::with_capacity(paths.len());
+    let mut audits = Vec::with_capacity(paths.len());
     let mut newest = 0;
     for path in paths {
         let recovered = recover_segment(path, false);
         let found = recovered.as_ref().ok().and_then(|(_, recovered)| recovered.found.identity());
         newest = newest.max(found.map_or(0, |identity| identity.sequence));
-        segments.extend(segment(path, recovered, discard, note)?);
+        let named = recovered.as_ref().map(|(named, recovered)| (named.as_path(), recovered));
+        audits.extend(match named {
+            Ok((named, recovered)) => audited(named, Ok(recovered)),
+            Err(error) => audited(path, Err(error)),
+        });
+        let Some(segment) = segment(path, recovered, discard, note)? else { continue };
+        let life = segment.identity();
+        let earlier = segments.iter().position(|one| life.is_some() && one.identity() == life);
+        let Some(earlier) = earlier else {
+            segments.push(segment);
+            continue;
+        };
+        let (fewer, more) = match segments[earlier].messages < segment.messages {
+            true => (std::mem::replace(&mut segments[earlier], segment), &segments[earlier]),
+            false => (segment, &segments[earlier]),
+        };
+        let why = format!("is a copy of {}", more.path.display());
+        note(set_segment_aside(&fewer.path, &why)?);
     }
-    Ok((segments, newest))
+    Ok((segments, newest, audits))
 }
 
 /// A segment as it was found; None if it was renamed as damaged.

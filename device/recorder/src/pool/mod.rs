@@ -262,6 +262,7 @@ impl Recorder {
         #[cfg(test)]
         let pool = if Faults::take_page_cache() { pool.through_page_cache() } else { pool };
         let meters = Arc::new(Meters::default());
+        meters.missing_before.store(pool.missing(), Ordering::Relaxed);
         let renamer = pool.has_unused().then(|| Renamer::start(Arc::clone(&meters)));
         let stop_writing = Arc::new(AtomicBool::new(false));
         let facts = Facts {

@@ -21,6 +21,7 @@ use crate::config::{
 use crate::incident::KeptSegment;
 use crate::ledger::Account;
 use crate::mcap::files::recover_file;
+use crate::mcap::names::is_segment;
 use crate::mcap::reading::life;
 use crate::pool::Recorder;
 use crate::pool::flush::Flushed;
@@ -105,6 +106,9 @@ fn found(dir: &Path) -> BTreeMap<PathBuf, Vec<u64>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
+        if !path.file_name().is_some_and(is_segment) {
+            continue;
+        }
         let recovered = recover_file(&path, true).unwrap();
         let times: &mut Vec<u64> =
             // It is called otherwise with and without records.

@@ -50,7 +50,7 @@ impl Stage {
         self.flush()?;
         if self.is_last() {
             // The last account in the file then says what became of all.
-            self.wait_for_all()?;
+            self.sync_now()?;
         }
         self.snapshot();
         let encoder = &mut self.parts.encoder;
@@ -63,6 +63,10 @@ impl Stage {
         let gate = encoder.open_gate(disk.buffer(GATE)).map(|gate| Step::Write(GATE, gate));
         let last = self.is_last().then_some(Step::Sync);
         let steps = [Some(tail), Some(Step::Sync), gate, last];
+        if let Some(in_use) = &self.file {
+            let messages = self.parts.encoder.index().messages();
+            self.parts.pool.end(in_use.identity.sequence, messages);
+        }
         self.ending = self.file.take().map(|InUse { file, identity, .. }| Ending {
             job: Job::new(file, steps.into_iter().flatten()),
             sequence: identity.sequence,
@@ -90,6 +94,9 @@ impl Stage {
         }
         self.wait_for_all()?;
         self.settle_names();
+        if let Err(error) = self.parts.pool.list(true) {
+            self.parts.meters.set_trouble(error.to_string());
+        }
         Ok(())
     }
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Durable messages that are gone: each command counts them and ends with status 3.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use steadyio_recorder::stream::encode::{HEAD, begin_frame, record_frame, topic_frame};
+
+use crate::common::{stderr, valid_json};
+use crate::record::input::topic;
+
+const SEGMENT: &str = "r/segment-00000.mcap";
+
+fn steady(dir: &Path, arguments: &[&str], input: &[u8]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(arguments).current_dir(dir).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A command that reads nothing closes its end.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+fn record(dir: &Path, records: u64) -> Output {
+    let topic = topic_frame(1, &topic("/a")).unwrap();
+    let mut input = [&HEAD[..], &topic, &begin_frame()].concat();
+    for number in 0..records {
+        input.extend(record_frame(1, number, &[number as u8; 900]).unwrap());
+    }
+    let arguments = ["record", "--dir", "r", "--input", "-", "--framing", "frames", "--block"];
+    let sizes = ["--segments", "3", "--segment-size", "1MiB", "--unit", "64KiB", "--no-lock"];
+    let arguments = [&arguments[..], &sizes, &["--quiet", "--json"]].concat();
+    steady(dir, &arguments, &input)
+}
+
+fn export(dir: &Path) -> (Option<i32>, Value) {
+    let output = steady(dir, &["export", "r", "-o", "out.mcap", "--json"], &[]);
+    (output.status.code(), valid_json(&output, "export-1.schema.json"))
+}
+
+/// 400 messages in a finished segment, of which some and the end block are overwritten.
+fn damaged(dir: &Path) -> Vec<u8> {
+    assert_eq!(record(dir, 400).status.code(), Some(0));
+    let path = dir.join(SEGMENT);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = 300_000;
+    bytes[middle..middle + 131_072].fill(0);
+    fs::write(path, &bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_finished_segment_that_lost_its_end_is_counted_by_all_and_changed_by_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let bytes = damaged(dir);
+    let is_unchanged = || fs::read(dir.join(SEGMENT)).unwrap() == bytes;
+    let (status, summary) = export(dir);
+    let there = summary["messages"].as_u64().unwrap();
+    let missing = 400 - there;
+    assert!((50..200).contains(&missing), "{missing}");
+    assert_eq!((status, &summary["missing"]["messages"]), (Some(3), &missing.into()));
+    for arguments in
+        [&["recover", "--dry-run", "r"][..], &["recover", "r"], &["recover", "--verify", "r"]]
+    {
+        let output = steady(dir, arguments, &[]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(&format!("{SEGMENT}: {missing} messages are missing")), "{said}");
+        assert!(is_unchanged(), "{arguments:?}");
+    }
+    let output = record(dir, 1);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let result = valid_json(&output, "recording-1.schema.json");
+    assert_eq!(result["pool"]["missing_before"], missing);
+    assert!(is_unchanged());
+    // A start counts it once.
+    assert_eq!(record(dir, 1).status.code(), Some(0));
+    assert_eq!(export(dir).0, Some(3));
+}
+
+#[test]
+fn a_segment_that_is_cut_or_gone_is_counted() {
+    let damages: [(&str, fn(&Path)); 2] = [
+        ("is shorter than a segment", |path| {
+            fs::File::options().write(true).open(path).unwrap().set_len(500_000).unwrap();
+        }),
+        ("which is gone", |path| fs::remove_file(path).unwrap()),
+    ];
+    for (says, damage) in damages {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        assert_eq!(record(dir, 1_900).status.code(), Some(0));
+        let (_, whole) = export(dir);
+        damage(&dir.join("r/segment-00001.mcap"));
+        let (status, summary) = export(dir);
+        let missing = whole["messages"].as_u64().unwrap() - summary["messages"].as_u64().unwrap();
+        assert_eq!((status, &summary["missing"]["messages"]), (Some(3), &missing.into()));
+        let output = record(dir, 1);
+        assert_eq!(output.status.code(), Some(3));
+        let said = stderr(&output);
+        assert!(said.contains(says) && said.contains(&format!("{missing} messages")), "{said}");
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whatever is damaged in a pool, what is gone is counted: by exports, by the recovery and by the
+//! next start.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{Cursor, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::thread;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_export::export::{Compression, Export, ExportError};
+use steadyio_export::merge::HELD_BYTES_MAX;
+use steadyio_export::selection::Selection;
+use steadyio_export::survey::Survey;
+use steadyio_recorder::audit::{self, manifest};
+use steadyio_recorder::config::{
+    ChannelConfig, LateRoom, OnFailure, RecorderConfig, Retention, WhenFull, WriterConfig,
+};
+use steadyio_recorder::mcap::files::{audited, examine_file, recordings, recover_segment};
+use steadyio_recorder::pool::Recorder;
+use steadyio_testing::recording::segments;
+use tempfile::TempDir;
+
+/// Records that become durable together in a live pool.
+const BATCH: u64 = 10;
+const SEGMENTS: u64 = 4;
+const SEGMENT_BYTES: u64 = 256 << 10;
+
+fn config(dir: &Path) -> RecorderConfig {
+    let channel = |topic: &str| ChannelConfig {
+        topic: topic.into(),
+        message_encoding: "raw".into(),
+        schema: None,
+        metadata: Vec::new(),
+        record_bytes_max: 4_000,
+        period: None,
+        ring_bytes: 1 << 20,
+    };
+    RecorderConfig {
+        dir: dir.into(),
+        profile: String::new(),
+        channels: vec![channel("/a"), channel("/b")],
+        loss_window: Duration::from_millis(20),
+        unit_bytes: 16 << 10,
+        late: LateRoom::default(),
+        longest_record_bytes: 0,
+        shared_ring_bytes: None,
+        segment_bytes: SEGMENT_BYTES,
+        retention: Retention::Segments(SEGMENTS),
+        when_full: WhenFull::Recycle,
+        discard_damaged: false,
+        on_failure: OnFailure::Wait,
+        writer: WriterConfig::default(),
+        lock_memory: false,
+    }
+}
+
+/// A pool after an earlier recording and so many records; a live one as a kill leaves it.
+fn pool(live: bool, records: u64) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    for (first, count) in [(0, 60), (1_000, records)] {
+        let (mut recorder, mut channels) =
+            Recorder::start(&config(dir.path()), &mut |_| ()).unwrap();
+        for time in first..first + count {
+            while recorder.stats().channels[0].account.buffered.bytes > 200_000 {
+                thread::sleep(Duration::from_millis(1));
+            }
+            let bytes = 1_000 + (time * 37 % 2_500) as usize;
+            channels[(time % 3 == 0) as usize].append(time, &vec![time as u8; bytes]).unwrap();
+            if live && time % BATCH == 0 {
+                recorder.flush(Duration::from_secs(60));
+            }
+        }
+        recorder.flush(Duration::from_secs(60));
+        if first > 0 && live {
+            copy_files(dir.path(), copy.path());
+            recorder.finish().unwrap();
+            return copy;
+        }
+        assert_eq!(recorder.finish().unwrap().not_durable, 0);
+    }
+    dir
+}
+
+fn copy_files(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        // Segments that are being renamed are called one or the other.
+        let _ = fs::copy(&path, to.join(path.file_name().unwrap()));
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Damage {
+    Zero(Index, Index, Index),
+    Cut(Index, Index),
+    Flip(Index, Index, u8),
+    Delete(Index),
+    Duplicate(Index),
+    Swap(Index, Index),
+    Rename(Index, bool),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let at = any::<Index>;
+    prop_oneof![
+        4 => (at(), at(), at()).prop_map(|(file, from, to)| Damage::Zero(file, from, to)),
+        2 => (at(), at()).prop_map(|(file, at)| Damage::Cut(file, at)),
+        4 => (at(), at(), 0..8u8).prop_map(|(file, at, bit)| Damage::Flip(file, at, bit)),
+        2 => at().prop_map(Damage::Delete),
+        1 => at().prop_map(Damage::Duplicate),
+        1 => (at(), at()).prop_map(|(one, other)| Damage::Swap(one, other)),
+        1 => (at(), any::<bool>()).prop_map(|(file, away)| Damage::Rename(file, away)),
+    ]
+}
+
+fn apply(dir: &Path, damage: &Damage) {
+    let all: Vec<PathBuf> = segments(dir);
+    let choose = |index: &Index| all[index.index(all.len())].clone();
+    match damage {
+        Damage::Zero(file, from, to) => {
+            let path = choose(file);
+            let sectors = (fs::metadata(&path).unwrap().len() / 512) as usize;
+            let (from, to) = (from.index(sectors) as u64, to.index(sectors) as u64);
+            let mut file = File::options().write(true).open(path).unwrap();
+            file.seek(SeekFrom::Start(from.min(to) * 512)).unwrap();
+            file.write_all(&vec![0; (from.abs_diff(to) as usize + 1) * 512]).unwrap();
+        }
+        Damage::Cut(file, at) => {
+            let path = choose(file);
+            let bytes = fs::metadata(&path).unwrap().len() as usize;
+            let file = File::options().write(true).open(path).unwrap();
+            file.set_len(at.index(bytes) as u64).unwrap();
+        }
+        Damage::Flip(file, at, bit) => {
+            let path = choose(file);
+            let mut bytes = fs::read(&path).unwrap();
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            fs::write(path, bytes).unwrap();
+        }
+        Damage::Delete(file) => fs::remove_file(choose(file)).unwrap(),
+        Damage::Duplicate(file) => {
+            fs::copy(choose(file), dir.join("segment-00077.mcap")).map(drop).unwrap();
+        }
+        Damage::Swap(one, other) => {
+            let (one, other) = (choose(one), choose(other));
+            fs::rename(&one, dir.join("between")).unwrap();
+            if one != other {
+                fs::rename(&other, &one).unwrap();
+            }
+            fs::rename(dir.join("between"), &other).unwrap();
+        }
+        Damage::Rename(file, away) => {
+            let to = if *away { "elsewhere" } else { "segment-00099.mcap" };
+            fs::rename(choose(file), dir.join(to)).unwrap();
+        }
+    }
+}
+
+/// Log times of what can be exported, and what the export counts as missing.
+fn exported(dir: &Path) -> (BTreeSet<u64>, u64, bool) {
+    let survey = Survey::of(&[dir.into()], &Interrupt::default(), &mut |_, _| ()).unwrap();
+    let mut out = Cursor::new(Vec::new());
+    let export = Export {
+        survey: &survey,
+        selection: &Selection { topics: Vec::new(), times_ns: 0..u64::MAX },
+        compression: Compression::None,
+        held_bytes_max: HELD_BYTES_MAX,
+        stop: &Interrupt::default(),
+        progress: &mut |_, _| (),
+    };
+    let summary = match export.write(&mut out) {
+        Err(ExportError::Nothing) => {
+            let counted = survey.losses.iter().map(|loss| loss.messages).sum();
+            return (BTreeSet::new(), counted, true);
+        }
+        summary => summary.unwrap(),
+    };
+    let messages = mcap::MessageStream::new(out.get_ref()).unwrap();
+    let times = messages.map(|message| message.unwrap().log_time).collect();
+    (times, summary.missing.messages, summary.is_damaged())
+}
+
+/// What the recovery counts, with all blocks read, and whether anything is damaged.
+fn recovered(dir: &Path, changes: bool) -> (u64, bool) {
+    let mut found = Vec::new();
+    let mut flawed = false;
+    for path in recordings(dir).unwrap_or_default() {
+        let recovered = match changes {
+            true => recover_segment(&path, true),
+            false => examine_file(&path, true).map(|found| (path.clone(), found)),
+        };
+        let named = recovered.as_ref().map_or(&path, |(named, _)| named).clone();
+        flawed |= recovered.as_ref().map_or(true, |(_, recovered)| recovered.found.damaged);
+        found.extend(audited(&named, recovered.as_ref().map(|(_, recovered)| recovered)));
+    }
+    let losses = audit::losses(&found, manifest::read(dir).as_ref());
+    let counted = losses.iter().map(|loss| loss.messages).sum();
+    (counted, flawed || counted > 0)
+}
+
+/// Without what a start does not read: the blocks of finished segments.
+fn started(dir: &Path) -> Option<u64> {
+    let (mut recorder, channels) = Recorder::start(&config(dir), &mut |_| ()).ok()?;
+    drop(channels);
+    let missing = recorder.meters().missing_before.load(std::sync::atomic::Ordering::Relaxed);
+    recorder.finish().unwrap();
+    Some(missing)
+}
+
+static POOLS: LazyLock<Vec<(TempDir, bool)>> = LazyLock::new(|| {
+    let pools = [(false, 40), (false, 700), (true, 40), (true, 230), (true, 700)];
+    pools.into_iter().map(|(live, records)| (pool(live, records), live)).collect()
+});
+
+#[test]
+fn whole_pools_lack_nothing() {
+    for (pool, _) in &*POOLS {
+        assert_eq!(exported(pool.path()).1, 0);
+        assert_eq!(recovered(pool.path(), false).0, 0);
+        let copy = tempfile::tempdir().unwrap();
+        copy_files(pool.path(), copy.path());
+        assert_eq!(started(copy.path()), Some(0));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn what_is_gone_is_counted(which: Index, damage in damage()) {
+        let (whole, live) = &POOLS[which.index(POOLS.len())];
+        let (before, none, _) = exported(whole.path());
+        prop_assert_eq!(none, 0);
+        let dir = tempfile::tempdir().unwrap();
+        copy_files(whole.path(), dir.path());
+        apply(dir.path(), &damage);
+        let (after, counted, is_damaged) = exported(dir.path());
+        prop_assert!(after.is_subset(&before));
+        let mut gone: BTreeSet<u64> = before.difference(&after).copied().collect();
+        if *live {
+            // Nothing tells of what was last in a segment that has no end yet, and whether a block
+            // was durable is told by those that were built later.
+            let last = after.last().copied().unwrap_or(0);
+            if !matches!(damage, Damage::Delete(_) | Damage::Rename(..)) {
+                gone.retain(|time| time + 2 * BATCH < last);
+            }
+        }
+        let gone = gone.len() as u64;
+        prop_assert!(counted >= gone, "export: {counted} of {gone}");
+        prop_assert!(is_damaged || gone == 0, "export says nothing of {gone}");
+        let (counted, is_flawed) = recovered(dir.path(), false);
+        prop_assert!(counted >= gone, "dry run: {counted} of {gone}");
+        let is_within = matches!(damage, Damage::Zero(..) | Damage::Flip(..));
+        let copy = tempfile::tempdir().unwrap();
+        copy_files(dir.path(), copy.path());
+        if let (false, Some(counted)) = (is_within, started(copy.path())) {
+            prop_assert!(counted >= gone, "start: {counted} of {gone}");
+        }
+        prop_assert!(is_flawed || gone == 0, "recovery says nothing of {gone}");
+        let (counted, _) = recovered(dir.path(), true);
+        prop_assert!(counted >= gone, "recovery: {counted} of {gone}");
+        let (_, counted, is_damaged) = exported(dir.path());
+        prop_assert!(counted >= gone, "export after recovery: {counted} of {gone}");
+        prop_assert!(is_damaged || gone == 0, "export after recovery says nothing of {gone}");
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is missing in a pool, found by comparing its segments.
+//!
+//! A segment that is gone, or so damaged that it does not count its messages any more, is known by
+//! its neighbours: each begins with the number of durable messages before it. [`manifest`] is the
+//! list of segments that the last start or end of a recording left in the directory. Called by
+//! recorders that start, by exports and by the recovery; so they count the same.
+
+use std::path::{Path, PathBuf};
+
+use self::manifest::{Listed, Manifest};
+use crate::mcap::evidence::{Evidence, segment_messages_max};
+use crate::mcap::private::{Identity, Life};
+
+pub mod manifest;
+
+/// A file of the pool, as it was found.
+#[derive(Debug, Clone)]
+pub enum Found {
+    /// It has a life, with messages or without.
+    Life { path: PathBuf, life: Life, times_ns: Option<(u64, u64)>, evidence: Evidence },
+    /// It was never used.
+    Unused,
+    /// Nothing says whose it is.
+    Unreadable,
+}
+
+/// Messages that are missing, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// The segment, or those around it.
+    pub place: String,
+    pub messages: u64,
+    /// Whether there may be fewer.
+    pub at_most: bool,
+    /// Log times of the segment, if it is one that can be read.
+    pub times_ns: Option<(u64, u64)>,
+    /// Whose it is, if that is known.
+    pub identity: Option<Identity>,
+    /// Whether it was so when the list was written.
+    pub known: bool,
+}
+
+impl Loss {
+    /// For diagnostics.
+    pub fn describe(&self) -> String {
+        let Loss { place, messages, at_most, .. } = self;
+        let at_most = if *at_most { "at most " } else { "" };
+        format!("{place}: {at_most}{messages} messages are missing")
+    }
+}
+
+/// A life with what is known of it.
+struct Piece<'a> {
+    path: &'a Path,
+    life: &'a Life,
+    times_ns: Option<(u64, u64)>,
+    evidence: &'a Evidence,
+}
+
+impl Piece<'_> {
+    fn identity(&self) -> Identity {
+        self.life.identity
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// What is missing in the files of one directory.
+pub fn losses(files: &[Found], manifest: Option<&Manifest>) -> Vec<Loss> {
+    let pieces = pieces(files);
+    let mut found: Vec<Loss> =
+        pieces.iter().filter_map(|piece| of_piece(piece, manifest)).collect();
+    let others = files.iter().filter(|file| matches!(file, Found::Unused)).count();
+    let unreadable = files.iter().filter(|file| matches!(file, Found::Unreadable)).count();
+    let there = pieces.len() + others;
+    let missing = manifest.map_or(unreadable, |list| list.segments.saturating_sub(there));
+    let newest = pieces.last().map_or(0, |piece| piece.identity().sequence);
+    // Nothing was recorded since: the list has all lives.
+    let complete = manifest.filter(|list| newest <= list.newest());
+    let any_missing = missing > 0 && complete.is_none();
+    let spans = spans(&pieces, any_missing, manifest, &mut found);
+    found.extend(spans.losses);
+    let gone = complete.map_or(Vec::new(), |list| absent(list, &pieces));
+    let known = spans.absent + gone.len();
+    found.extend(gone);
+    if missing > known && !complete.is_some_and(|list| list.ended) {
+        found.extend(unknown(missing - known, &pieces, manifest));
+    }
+    found
+}
+
+/// By age; of a life that is there twice, the one with more messages.
+fn pieces(files: &[Found]) -> Vec<Piece<'_>> {
+    let mut pieces: Vec<Piece<'_>> = Vec::new();
+    for file in files {
+        if let Found::Life { path, life, times_ns, evidence } = file {
+            pieces.push(Piece { path, life, times_ns: *times_ns, evidence });
+        }
+    }
+    let life = |piece: &Piece<'_>| (piece.identity().sequence, piece.identity().recording_id);
+    pieces.sort_by_key(|piece| (life(piece), u64::MAX - piece.evidence.present));
+    pieces.dedup_by_key(|piece| life(piece));
+    pieces
+}
+
+/// By its own records, and by the list.
+fn of_piece(piece: &Piece<'_>, manifest: Option<&Manifest>) -> Option<Loss> {
+    let Evidence { present, counted, at_least, missing_at_most, .. } = *piece.evidence;
+    let listed = manifest.and_then(|list| list.messages(&piece.identity()));
+    let less_than = |expected: u64| expected.saturating_sub(present);
+    let surely = less_than(counted.unwrap_or(0).max(at_least));
+    let guess = match listed {
+        Some(listed) if listed.at_most => less_than(listed.messages),
+        None if counted.is_none() => missing_at_most,
+        _ => 0,
+    };
+    let surely = surely.max(listed.map_or(0, |listed| match listed.at_most {
+        true => 0,
+        false => less_than(listed.messages),
+    }));
+    let (messages, at_most) = (surely.max(guess), guess > surely);
+    let known = is_known(piece, manifest);
+    loss(piece.name(), messages, at_most, Some(piece)).map(|loss| Loss { known, ..loss })
+}
+
+/// Whether it had no more messages when the list was written.
+fn is_known(piece: &Piece<'_>, manifest: Option<&Manifest>) -> bool {
+    let listed = manifest.and_then(|list| list.messages(&piece.identity()));
+    listed.is_some_and(|listed| {
+        listed.messages - listed.missing.min(listed.messages) == piece.evidence.present
+    })
+}
+
+fn loss(place: String, messages: u64, at_most: bool, piece: Option<&Piece<'_>>) -> Option<Loss> {
+    let times_ns = piece.and_then(|piece| piece.times_ns);
+    let identity = piece.map(|piece| piece.identity());
+    (messages > 0).then_some(Loss { place, messages, at_most, times_ns, identity, known: false })
+}
+
+struct Spans {
+    losses: Vec<Loss>,
+    /// Lives that are not there, between those that are.
+    absent: usize,
+}
+
+/// From one life to the next of the same recording whose beginnings say how many messages were
+/// durable before. Replaces what was found of the single lives between if that is less, or a guess.
+fn spans(
+    pieces: &[Piece<'_>],
+    any_missing: bool,
+    manifest: Option<&Manifest>,
+    found: &mut Vec<Loss>,
+) -> Spans {
+    let mut spans = Spans { losses: Vec::new(), absent: 0 };
+    let known: Vec<usize> =
+        (0..pieces.len()).filter(|&at| pieces[at].evidence.begun.is_some()).collect();
+    for pair in known.windows(2) {
+        let (first, next) = (pair[0], pair[1]);
+        let (one, other) = (pieces[first].identity(), pieces[next].identity());
+        let lives = (other.sequence - one.sequence) as usize;
+        let absent = lives.saturating_sub(next - first);
+        // An incident may have kept one that is older than those that were overwritten.
+        if one.recording_id != other.recording_id || (absent > 0 && !any_missing) {
+            continue;
+        }
+        spans.absent += absent;
+        let begun = |at: usize| pieces[at].evidence.begun.unwrap_or(0);
+        let present: u64 = pieces[first..next].iter().map(|piece| piece.evidence.present).sum();
+        let messages = begun(next).saturating_sub(begun(first)).saturating_sub(present);
+        let within = |loss: &Loss| {
+            let inside = |identity: Identity| {
+                pieces[first..next].iter().any(|piece| piece.identity() == identity)
+            };
+            loss.identity.is_some_and(inside)
+        };
+        let of_pieces: u64 = found
+            .iter()
+            .filter(|loss| within(loss) && !loss.at_most)
+            .map(|loss| loss.messages)
+            .sum();
+        // Where there is a loss, it is this one: what single segments say is a part of it.
+        if messages == 0 || messages < of_pieces {
+            continue;
+        }
+        found.retain(|loss| !within(loss));
+        let place = match next - first + absent {
+            1 => pieces[first].name(),
+            _ => format!("{} to {}", pieces[first].name(), pieces[next].name()),
+        };
+        let piece = if absent == 0 { Some(&pieces[first]) } else { None };
+        let are_known = pieces[first..next].iter().all(|piece| is_known(piece, manifest));
+        let known = absent == 0 && are_known;
+        let loss = loss(place, messages, false, piece).map(|loss| Loss { known, ..loss });
+        spans.losses.extend(loss);
+    }
+    spans
+}
+
+/// Lives that the list has and the pool has not, when nothing was recorded since.
+fn absent(list: &Manifest, pieces: &[Piece<'_>]) -> Vec<Loss> {
+    let is_there = |identity: &Identity| pieces.iter().any(|piece| piece.identity() == *identity);
+    let absent = list.lives().filter(|(identity, _)| !is_there(identity));
+    let loss = |(identity, Listed { messages, missing, .. }): (Identity, Listed)| {
+        let place = format!("segment {}, which is gone", identity.sequence);
+        loss(place, messages.saturating_sub(missing), false, None)
+    };
+    absent.filter_map(loss).collect()
+}
+
+/// Nothing tells what was in them.
+fn unknown(count: usize, pieces: &[Piece<'_>], manifest: Option<&Manifest>) -> Option<Loss> {
+    let of_pieces = pieces.iter().map(|piece| piece.life.segment_bytes).max();
+    let segment_bytes = of_pieces.or(manifest.map(|list| list.segment_bytes)).unwrap_or(0);
+    let messages = count as u64 * segment_messages_max(segment_bytes);
+    loss(format!("{count} segments, which are gone or cannot be read"), messages, true, None)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+use crate::mcap::layout::Placement;
+
+fn life(sequence: u64) -> Life {
+    Life {
+        identity: Identity { recording_id: [7; 16], sequence },
+        created_ns: 0,
+        placement: Placement::Recycled,
+        segment_bytes: 1 << 20,
+        block_bytes_max: 1 << 16,
+        index_bytes: 1 << 12,
+    }
+}
+
+/// A segment with 100 messages that its summary counts.
+fn whole(sequence: u64) -> Found {
+    let begun = Some(100 * (sequence - 1));
+    let evidence = Evidence { present: 100, begun, counted: Some(100), ..Evidence::default() };
+    Found::Life {
+        path: format!("segment-{sequence}").into(),
+        life: life(sequence),
+        times_ns: None,
+        evidence,
+    }
+}
+
+fn without_summary(sequence: u64, present: u64) -> Found {
+    let begun = Some(100 * (sequence - 1));
+    let evidence = Evidence { present, begun, ..Evidence::default() };
+    Found::Life {
+        path: format!("segment-{sequence}").into(),
+        life: life(sequence),
+        times_ns: None,
+        evidence,
+    }
+}
+
+fn listed(messages: u64, missing: u64) -> Listed {
+    Listed { messages, missing, at_most: false }
+}
+
+fn list(segments: usize, ended: bool, sequences: std::ops::Range<u64>) -> Manifest {
+    let lives = sequences.map(|sequence| (life(sequence).identity, listed(100, 0)));
+    Manifest::new(segments, 1 << 20, ended, lives)
+}
+
+fn found(files: &[Found], manifest: Option<&Manifest>) -> Vec<(u64, bool)> {
+    losses(files, manifest).iter().map(|loss| (loss.messages, loss.at_most)).collect()
+}
+
+#[test]
+fn whole_segments_lack_nothing() {
+    let files = [whole(3), whole(4), whole(5), Found::Unused];
+    for list in [None, Some(list(4, false, 1..3)), Some(list(4, true, 3..6))] {
+        assert_eq!(found(&files, list.as_ref()), []);
+    }
+}
+
+#[test]
+fn the_next_segment_says_how_many_messages_one_had() {
+    let files = [whole(1), without_summary(2, 40), whole(3)];
+    assert_eq!(found(&files, None), [(60, false)]);
+    // The last one may have been left by a kill.
+    assert_eq!(found(&files[..2], None), []);
+}
+
+#[test]
+fn a_segment_that_is_gone_is_counted_by_its_neighbours() {
+    let files = [whole(1), whole(3), Found::Unused];
+    assert_eq!(found(&files, Some(&list(4, false, 0..0))), [(100, false)]);
+    // An incident kept the first one, and the second one was overwritten.
+    assert_eq!(found(&files, Some(&list(3, false, 0..0))), []);
+    // Nobody can read it.
+    let unreadable = [whole(1), Found::Unreadable, whole(3)];
+    assert_eq!(found(&unreadable, None), [(100, false)]);
+}
+
+#[test]
+fn the_list_has_what_no_segment_tells() {
+    let files = [whole(2), whole(3)];
+    assert_eq!(found(&files, Some(&list(3, true, 1..4))), [(100, false)]);
+    assert_eq!(
+        found(&[whole(1), without_summary(2, 40)], Some(&list(2, true, 1..3))),
+        [(60, false)]
+    );
+}
+
+#[test]
+fn where_nothing_tells_a_loss_is_at_most_what_a_segment_holds() {
+    let files = [whole(2), whole(3)];
+    let found = found(&files, Some(&list(3, false, 0..0)));
+    assert_eq!(found, [(segment_messages_max(1 << 20), true)]);
+}
+
+#[test]
+fn what_a_start_has_reported_is_known() {
+    let files = [without_summary(1, 40), whole(2)];
+    let lives = [(life(1).identity, listed(100, 60)), (life(2).identity, listed(100, 0))];
+    let after = Manifest::new(2, 1 << 20, false, lives.into_iter());
+    let known = |list: &Manifest| losses(&files, Some(list)).iter().all(|loss| loss.known);
+    assert_eq!((known(&after), known(&list(2, false, 1..3))), (true, false));
+}
