@@ -93,8 +93,12 @@ fn pool(live: bool, records: u64) -> TempDir {
 fn copy_files(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
-        // Segments that are being renamed are called one or the other.
-        let _ = fs::copy(&path, to.join(path.file_name().unwrap()));
+        let copied = fs::copy(&path, to.join(path.file_name().unwrap()));
+        if copied.is_err() {
+            // It has got its first record.
+            let path = path.with_extension("mcap");
+            fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+        }
     }
 }
 
@@ -212,7 +216,7 @@ fn recovered(dir: &Path, changes: bool) -> (u64, bool) {
 fn started(dir: &Path) -> Option<u64> {
     let (mut recorder, channels) = Recorder::start(&config(dir), &mut |_| ()).ok()?;
     drop(channels);
-    let missing = recorder.meters().missing_before.load(std::sync::atomic::Ordering::Relaxed);
+    let missing = recorder.meters().missing_messages.load(std::sync::atomic::Ordering::Relaxed);
     recorder.finish().unwrap();
     Some(missing)
 }

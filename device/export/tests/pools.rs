@@ -5,6 +5,7 @@
 
 use std::io::Cursor;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -51,8 +52,12 @@ fn config(dir: &Path) -> RecorderConfig {
     }
 }
 
+/// A recording of its own: none continues one with another profile.
 fn record(dir: &Path, times_ns: impl IntoIterator<Item = u64>) {
-    let (mut recorder, mut channels) = Recorder::start(&config(dir), &mut |_| ()).unwrap();
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let profile = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
+    let config = RecorderConfig { profile, ..config(dir) };
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
     for time_ns in times_ns {
         while recorder.stats().channels[0].account.buffered.bytes > 500_000 {
             thread::sleep(Duration::from_millis(1));

@@ -133,7 +133,7 @@ struct PoolPart {
     device_bytes: u64,
     failures: u64,
     failed_segments: u64,
-    missing_before: u64,
+    missing_messages: u64,
     trouble: Option<String>,
     kernel: Counters,
 }
@@ -180,7 +180,7 @@ fn pool_part(report: &WriterReport, meters: &Meters) -> PoolPart {
         device_bytes: get(&meters.device_bytes),
         failures: get(&meters.failures),
         failed_segments: get(&meters.failed_segments),
-        missing_before: get(&meters.missing_before),
+        missing_messages: get(&meters.missing_messages),
         trouble: meters.trouble(),
         kernel: report.kernel,
     }
@@ -309,9 +309,9 @@ impl RecordingResult {
         self.caller.too_long_records
     }
 
-    /// Messages of earlier recordings that the start did not find any more.
-    pub fn missing_before(&self) -> u64 {
-        self.pool.as_ref().map_or(0, |pool| pool.missing_before)
+    /// Messages that were durable and are gone, of earlier recordings or of this one.
+    pub fn missing_messages(&self) -> u64 {
+        self.pool.as_ref().map_or(0, |pool| pool.missing_messages)
     }
 
     /// Why it ended, or what failed last.

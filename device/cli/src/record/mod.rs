@@ -149,9 +149,9 @@ fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
             diagnostic!("steady: {} records are longer than their topic allows", result.too_long());
         }
     }
-    let missing = result.missing_before();
+    let missing = result.missing_messages();
     if missing > 0 {
-        diagnostic!("steady: {missing} messages of earlier recordings are missing");
+        diagnostic!("steady: {missing} messages that were durable are missing");
     }
     match result.end() {
         End::Failed if result.device_failed() => Status::DeviceFailed,

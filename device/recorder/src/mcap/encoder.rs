@@ -16,6 +16,9 @@
 //! 4. [`Encoder::end_block`], then, when that is durable, [`Encoder::tail`], then, when that is
 //!    durable, [`Encoder::open_gate`]. The recovery makes up for missing steps.
 //!
+//! Steps 1 and 2 may be replaced: [`Encoder::resume_life`] continues a finished segment, after its
+//! copy and head were written as in step 1.
+//!
 //! Each step fills the caller's buffer and returns its place in the file. Steps out of order are a
 //! bug of the caller and panic.
 
@@ -37,6 +40,7 @@ use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Identity, Life, SEAL_RECORD_BYTES, Seal,
     private_op, put_head, put_padding,
 };
+use super::resume::Resumable;
 use super::scan::{EndBlock, Scanned};
 use super::wire::{MESSAGE_INDEX_HEAD_BYTES, Put, RECORD_HEAD_BYTES};
 
@@ -201,6 +205,31 @@ impl Encoder {
         self.durable = blocks;
     }
 
+    /// Continues a finished segment: its life goes on where its end block is. What is in front of
+    /// that is durable. The ledger is the one that the accounts begin with.
+    pub fn resume_life(&mut self, found: Resumable, ledger: &[ChannelLedger]) {
+        let Resumable { life, scanned } = found;
+        (self.begun, self.in_file) = (scanned.begun, scanned.begun);
+        self.layout = Layout::of(*self.layout.config(), scanned.begun);
+        self.life = life;
+        self.index = scanned.index;
+        self.index.grow(&self.definitions);
+        self.chunk.clear();
+        self.lost_written.fill(0);
+        for (written, channel) in self.lost_written.iter_mut().zip(ledger) {
+            *written = channel.lost;
+        }
+        self.step = Step::Data;
+        self.offset = scanned.end.map_or(scanned.offset, |end| end.offset);
+        self.number = scanned.blocks - 1;
+        self.durable = self.number;
+    }
+
+    /// Number of the next block.
+    pub fn next_block(&self) -> u32 {
+        self.number
+    }
+
     /// Continues after the blocks found of a life. Called by the recovery only.
     pub(super) fn resume(life: Life, found: Scanned) -> Encoder {
         let mut encoder = Encoder::new(found.layout, found.definitions);
@@ -239,6 +268,10 @@ impl Encoder {
     /// With all definitions that there is room for: buffers of its sizes are always large enough.
     pub fn largest_layout(&self) -> &Layout {
         &self.largest
+    }
+
+    pub fn all_definitions(&self) -> &Definitions {
+        &self.definitions
     }
 
     /// How far the definitions go now.

@@ -117,6 +117,13 @@ pub enum PoolError {
     Memory(#[from] MemoryError),
 }
 
+impl PoolError {
+    /// Whether a segment is not there any more, or may not be opened.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, PoolError::Io { why, .. } if is_gone(why))
+    }
+}
+
 pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> PoolError {
     let path = path.to_path_buf();
     move |why| PoolError::Io { path, why }
@@ -347,23 +354,39 @@ impl Pool {
     }
 
     /// Opens the segment that was recorded longest ago, or never, for its next life, and returns
-    /// it with the sequence number of that life.
+    /// it with the sequence number of that life. One that cannot be opened is not used again, if
+    /// there are others.
     pub fn open_oldest(&mut self) -> Result<(File, u64), PoolError> {
         // One is always free: see `give_up` and `keep`.
         let oldest = self.oldest().ok_or_else(|| {
-            at(&self.segments[0].path)(io::Error::other("no segment is free: incidents keep them"))
+            at(&self.segments[0].path)(io::Error::other(
+                "no segment is left: incidents keep them, or they cannot be opened",
+            ))
         })?;
         let segment = &mut self.segments[oldest];
         let file = open_segment(&segment.path, self.direct).or_else(|error| {
             // It may not be renamed yet.
             open_segment(&names::named(&segment.path, false), self.direct).map_err(|_| error)
         });
-        let file = file.map_err(at(&segment.path))?;
+        let file = file.map_err(|error| {
+            segment.bad = is_gone(&error);
+            at(&segment.path)(error)
+        })?;
         self.sequence += 1;
         segment.sequence = Some(self.sequence);
         segment.begun = None;
         (segment.messages, segment.missing, segment.missing_at_most) = (0, 0, false);
         Ok((file, self.sequence))
+    }
+
+    /// The newest segment, if it may take more records.
+    pub fn open_newest(&self) -> Option<File> {
+        let newest = self.segments.iter().max_by_key(|segment| segment.sequence)?;
+        let is_usable = newest.sequence.is_some() && newest.missing == 0 && !newest.bad;
+        if !is_usable {
+            return None;
+        }
+        open_segment(&newest.path, self.direct).ok()
     }
 
     /// Records come into the segment of this life from now on.
@@ -461,6 +484,12 @@ impl Pool {
         let name = of.and_then(|segment| segment.path.file_name());
         name.map_or_else(|| "a segment".into(), |name| name.to_string_lossy().into_owned())
     }
+}
+
+/// Waiting does not bring it back.
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | IsADirectory | PermissionDenied)
 }
 
 /// What cannot be opened would be found at a rotation only.

@@ -86,6 +86,12 @@ impl Flight {
         self.durable = 0;
     }
 
+    /// The next block is the one of this number in a segment that is continued: those before it are
+    /// durable.
+    pub fn resume_segment(&mut self, blocks: u32) {
+        self.durable = blocks;
+    }
+
     /// How many blocks of the segment in use, from the first, are durable.
     pub fn durable_blocks(&self) -> u32 {
         self.durable

@@ -9,8 +9,8 @@ use std::fs::File;
 use super::direct_io::{Disk, DiskOp};
 use crate::mcap::encoder::FileRange;
 
-/// The longest job: sync, tail, head, sync; or tail, sync, gate, sync.
-const STEPS_MAX: usize = 4;
+/// The longest job continues a segment: sync, copy, head, sync, end block, sync.
+const STEPS_MAX: usize = 6;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy)]
@@ -32,11 +32,11 @@ pub struct Job {
 }
 
 impl Job {
-    /// With the steps in their order, four at most.
+    /// With the steps in their order.
     pub fn new(file: File, steps: impl IntoIterator<Item = Step>) -> Job {
         let mut all = [None; STEPS_MAX];
-        for (place, step) in all.iter_mut().zip(steps) {
-            *place = Some(step);
+        for (at, step) in steps.into_iter().enumerate() {
+            all[at] = Some(step);
         }
         Job { file, steps: all, at: 0, is_under_way: false }
     }

@@ -28,8 +28,9 @@ pub struct Meters {
     pub failures: AtomicU64,
     /// Segments left before they were full, because a part of them cannot be written or is gone.
     pub failed_segments: AtomicU64,
-    /// Messages of earlier recordings that the start did not find any more.
-    pub missing_before: AtomicU64,
+    /// Messages that were durable and are gone: of earlier recordings, as the start found them, and
+    /// of segments that were removed while they were recorded into.
+    pub missing_messages: AtomicU64,
     /// That the pool has,
     pub incidents: AtomicU64,
     /// and how many segments they keep.

@@ -15,7 +15,9 @@
 //! when the device fails), [`writer`] (what the thread does), [`thread`], [`registry`] (which
 //! channels there are), [`meters`], [`flush`].
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -56,6 +58,7 @@ use super::ledger::{Account, Ledger};
 use super::mcap::definitions::{DefinitionError, Definitions};
 use super::mcap::encoder::Encoder;
 use super::mcap::layout::LayoutError;
+use super::mcap::resume::{Resumable, resumable};
 use super::source::wall_ns;
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
@@ -183,6 +186,15 @@ fn encoder(config: &RecorderConfig, definitions: Definitions) -> Result<Encoder,
     Ok(Encoder::with_room(layout, definitions, largest))
 }
 
+/// The newest segment, if this recording continues it. Else each start would take the oldest one,
+/// however little comes.
+fn resumed(pool: &Pool, encoder: &Encoder) -> Option<(Box<Resumable>, File)> {
+    let file = pool.open_newest()?;
+    let through_cache = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    let found = resumable(&through_cache, encoder.all_definitions(), encoder.layout()).ok()??;
+    Some((Box::new(found), file))
+}
+
 fn random_id() -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     // SAFETY: the kernel fills the array, which is as long as it is told.
@@ -262,11 +274,16 @@ impl Recorder {
         #[cfg(test)]
         let pool = if Faults::take_page_cache() { pool.through_page_cache() } else { pool };
         let meters = Arc::new(Meters::default());
-        meters.missing_before.store(pool.missing(), Ordering::Relaxed);
+        meters.missing_messages.store(pool.missing(), Ordering::Relaxed);
         let renamer = pool.has_unused().then(|| Renamer::start(Arc::clone(&meters)));
         let stop_writing = Arc::new(AtomicBool::new(false));
+        let resumed = resumed(&pool, &encoder);
+        let recording_id = match &resumed {
+            Some((resumed, _)) => resumed.life.identity.recording_id,
+            None => random_id()?,
+        };
         let facts = Facts {
-            recording_id: random_id()?,
+            recording_id,
             started_ns: wall_ns(),
             loss_window_ns: config.loss_window.as_nanos() as u64,
             segment_bytes: config.segment_bytes,
@@ -285,6 +302,7 @@ impl Recorder {
             on_failure: config.on_failure,
             stop: Arc::clone(&stop_writing),
             recording_id: facts.recording_id,
+            resumed,
         });
         let writer = Writer {
             consumers,

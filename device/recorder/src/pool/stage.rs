@@ -7,6 +7,7 @@
 mod change;
 mod retry;
 
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -29,6 +30,7 @@ use crate::mcap::account::ChannelLedger;
 use crate::mcap::definitions::Definitions;
 use crate::mcap::encoder::{ADDED_COPIES, Encoder, FileRange, Full, Message};
 use crate::mcap::layout::{ALIGN_BYTES, HEAD_BYTES, Layout};
+use crate::mcap::resume::Resumable;
 use crate::ring::Header;
 use crate::sizing::{BUFFERS_MAX as BLOCKS, buffers};
 use crate::source::{now_ns, wall_ns};
@@ -88,8 +90,10 @@ pub struct Parts {
     pub on_failure: OnFailure,
     /// Set when no more records come; then the thread is unparked.
     pub stop: Arc<AtomicBool>,
-    /// New for each recording.
+    /// New for each recording, unless it continues a segment.
     pub recording_id: [u8; 16],
+    /// The segment that is continued, and its file.
+    pub resumed: Option<(Box<Resumable>, File)>,
 }
 
 /// See the module's head.
@@ -115,6 +119,8 @@ pub struct Stage {
     finishing: bool,
     synced_ns: u64,
     accounts: Vec<ChannelLedger>,
+    /// Of the recording that is continued.
+    base: Vec<ChannelLedger>,
     /// Writes and syncs so far.
     pub writes: Latencies,
     /// Syncs so far.
@@ -126,7 +132,12 @@ pub struct Stage {
 impl Stage {
     /// Nothing is written before [`Stage::begin_early`] or the first record.
     pub fn new(parts: Parts) -> Stage {
+        let mut base = vec![ChannelLedger::default(); parts.ledgers.len()];
+        if let Some((resumed, _)) = &parts.resumed {
+            base = resumed.base();
+        }
         let stage = Stage {
+            base,
             flight: Flight::new(parts.ledgers.clone(), BLOCKS),
             file: None,
             ending: None,
@@ -191,7 +202,7 @@ impl Stage {
         let message = Message {
             // At most 10,000 channels: the configuration was checked.
             channel: channel as u16,
-            sequence: header.sequence,
+            sequence: header.sequence.wrapping_add(self.base[channel].received as u32),
             log_time_ns,
             publish_time_ns: header.publish_time_ns,
             payload,
@@ -237,6 +248,7 @@ impl Stage {
             self.parts.ledgers.push(Arc::clone(&ledger));
             self.flight.add_channel(ledger);
             self.accounts.push(ChannelLedger::default());
+            self.base.push(ChannelLedger::default());
         }
         ready?;
         self.send_added()
@@ -417,17 +429,19 @@ impl Stage {
 
     /// The accounts as they go into the segment.
     fn snapshot(&mut self) {
-        for (account, ledger) in self.accounts.iter_mut().zip(&self.parts.ledgers) {
+        let bases = self.base.iter().zip(&self.parts.ledgers);
+        for (account, (base, ledger)) in self.accounts.iter_mut().zip(bases) {
             let now = ledger.snapshot();
             let lost = now.lost();
+            let first_ns = if base.lost > 0 { Some(base.lost_first_ns) } else { now.first_lost_ns };
             *account = ChannelLedger {
-                received: now.received.records,
-                written: now.written.records,
-                durable: now.durable.records,
-                lost: lost.records,
-                lost_bytes: lost.bytes,
-                lost_first_ns: now.first_lost_ns.unwrap_or(0),
-                lost_last_ns: now.last_lost_ns.unwrap_or(0),
+                received: base.received + now.received.records,
+                written: base.written + now.written.records,
+                durable: base.durable + now.durable.records,
+                lost: base.lost + lost.records,
+                lost_bytes: base.lost_bytes + lost.bytes,
+                lost_first_ns: first_ns.unwrap_or(0),
+                lost_last_ns: now.last_lost_ns.unwrap_or(base.lost_last_ns),
             };
         }
     }

@@ -249,7 +249,7 @@ fn fault(when: When, how: How) -> Fault {
 #[test]
 fn a_flush_that_fails_for_good_costs_one_kept_segment_at_most() {
     for engine in ENGINES {
-        let mut run = Run::start(engine, &[fault(When::Syncs(3..EVER), How::Fail(libc::EIO))]);
+        let mut run = Run::start(engine, &[fault(When::Syncs(4..EVER), How::Fail(libc::EIO))]);
         run.append(0..500, ms(1));
         run.wait_until(Run::is_waiting);
         assert!(run.account().durable.records > 0);

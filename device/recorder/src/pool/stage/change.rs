@@ -7,12 +7,16 @@
 
 use std::fs::File;
 
+use rustix::fs::fstat;
+use steadyio_core::diagnostic;
+
 use super::{COPY, GATE, HEAD, Stage, Stop, TAIL};
 use crate::config::WhenFull;
 use crate::mcap::account::CompletedBy;
 use crate::mcap::definitions::Mark;
 use crate::mcap::names::rename;
 use crate::mcap::private::Identity;
+use crate::mcap::resume::Resumable;
 use crate::pool::files::PoolError;
 use crate::pool::job::{Job, Step};
 use crate::pool::meters::count;
@@ -39,6 +43,8 @@ pub(super) struct Next {
     created_ns: u64,
     /// Those of its definitions.
     begun: Mark,
+    /// Its life goes on.
+    resumed: Option<Box<Resumable>>,
     /// It failed, and is tried again when it is needed.
     pub(super) rests: bool,
 }
@@ -67,6 +73,7 @@ impl Stage {
             let messages = self.parts.encoder.index().messages();
             self.parts.pool.end(in_use.identity.sequence, messages);
         }
+        self.check_is_there();
         self.ending = self.file.take().map(|InUse { file, identity, .. }| Ending {
             job: Job::new(file, steps.into_iter().flatten()),
             sequence: identity.sequence,
@@ -105,7 +112,7 @@ impl Stage {
         if let Some(renamer) = self.parts.renamer.take() {
             renamer.finish();
         }
-        let Some(Next { identity, .. }) = self.next.take() else { return };
+        let Some(Next { identity, resumed: None, .. }) = self.next.take() else { return };
         if let Some((from, to)) = self.parts.pool.rename(identity.sequence, false) {
             if let Err(error) = rename(&from, &to) {
                 self.parts.meters.set_trouble(format!("renaming {}: {error}", from.display()));
@@ -116,7 +123,7 @@ impl Stage {
     /// Prepares a segment for the first record if that costs no other record: else whoever starts
     /// recorders that receive nothing would lose all that is kept.
     pub fn begin_early(&mut self) {
-        if self.parts.pool.has_empty() {
+        if self.parts.pool.has_empty() && self.parts.resumed.is_none() {
             self.look_ahead_now();
         }
     }
@@ -144,9 +151,16 @@ impl Stage {
                 },
             }
         }
-        let Some(Next { job, identity, created_ns, begun, .. }) = self.next.take() else {
+        let Some(Next { job, identity, created_ns, begun, resumed, .. }) = self.next.take() else {
             return Ok(());
         };
+        if let Some(resumed) = resumed {
+            self.file = Some(InUse { file: job.into_file(), identity, holds_records: true });
+            self.looked_ahead = false;
+            self.parts.encoder.resume_life(*resumed, &self.base);
+            self.flight.resume_segment(self.parts.encoder.next_block());
+            return self.send_added();
+        }
         self.file = Some(InUse { file: job.into_file(), identity, holds_records: false });
         self.parts.pool.begin(identity, now_ns());
         let names = self.parts.pool.rename(identity.sequence, true);
@@ -167,22 +181,76 @@ impl Stage {
 
     /// From here on the oldest segment is gone, but not before a sync has worked.
     fn prepare_next(&mut self) -> Result<(), PoolError> {
-        let (file, sequence) = self.parts.pool.open_oldest()?;
-        self.begun += 1;
+        if let Some((resumed, file)) = self.parts.resumed.take() {
+            let (identity, created_ns) = (resumed.life.identity, resumed.life.created_ns);
+            self.prepare(file, identity, created_ns, Some(resumed));
+            return Ok(());
+        }
+        let (file, sequence) = self.open_oldest()?;
         let identity = Identity { recording_id: self.parts.recording_id, sequence };
-        let created_ns = wall_ns();
+        self.prepare(file, identity, wall_ns(), None);
+        Ok(())
+    }
+
+    /// One that cannot be opened does not stop the others. That of the segment in use is none.
+    fn open_oldest(&mut self) -> Result<(File, u64), PoolError> {
+        loop {
+            let in_use = self.file.as_ref().map(|in_use| in_use.identity.sequence);
+            match self.parts.pool.open_oldest() {
+                Err(error) if error.is_gone() && self.parts.pool.has_another(in_use) => {
+                    self.lacks(&format!("{error}; recording goes on without this segment"));
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    /// A segment cannot be used any more.
+    fn lacks(&self, text: &str) {
+        count(&self.parts.meters.failed_segments, 1);
+        diagnostic!("steady: {text}");
+        self.parts.meters.set_trouble(text.into());
+    }
+
+    /// The file of the segment in use may have been removed: what is in it is gone when it is closed.
+    fn check_is_there(&mut self) {
+        let Some(InUse { file, identity, .. }) = &self.file else { return };
+        let sequence = identity.sequence;
+        if fstat(file).is_ok_and(|stat| stat.st_nlink == 0) {
+            let messages = self.parts.encoder.index().messages();
+            let name = self.parts.pool.name(sequence);
+            count(&self.parts.meters.missing_messages, messages);
+            self.lacks(&format!("{name} was removed, with its {messages} messages"));
+            self.parts.pool.give_up(sequence);
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        file: File,
+        identity: Identity,
+        created_ns: u64,
+        resumed: Option<Box<Resumable>>,
+    ) {
+        self.begun += 1;
         let (encoder, disk) = (&self.parts.encoder, &mut self.parts.disk);
         let probe = (!self.sync_worked).then_some(Step::Sync);
         // The old summary must be gone before anything else of the old life is overwritten.
         let copy = encoder.definitions_copy(disk.buffer(COPY), identity, created_ns);
         let copy = copy.map(|copy| Step::Write(COPY, copy));
         let head = Step::Write(HEAD, encoder.head(disk.buffer(HEAD), identity, created_ns));
-        let steps = [probe, copy, Some(head), Some(Step::Sync)];
+        // Its end block would be taken for a block that a failure of the device has lost.
+        let end = resumed.as_ref().map(|resumed| {
+            let place = resumed.end_block();
+            disk.buffer(TAIL)[..place.bytes].fill(0);
+            Step::Write(TAIL, place)
+        });
+        let last = end.as_ref().map(|_| Step::Sync);
+        let steps = [probe, copy, Some(head), Some(Step::Sync), end, last];
         let job = Job::new(file, steps.into_iter().flatten());
         let begun = encoder.mark();
-        self.next = Some(Next { job, identity, created_ns, begun, rests: false });
+        self.next = Some(Next { job, identity, created_ns, begun, resumed, rests: false });
         self.run_jobs();
-        Ok(())
     }
 
     /// Prepares the next segment when it is time, once: if that fails, the change of segment tries

@@ -79,6 +79,49 @@ fn check(image: Vec<u8>, script: &Script, former: &[Sent], durable: usize) {
     assert_eq!(again, image, "nothing is left to do");
 }
 
+/// A finished segment with room left, and what another recording adds to it.
+fn continued() -> (Vec<u8>, Script) {
+    let mut first = Script::begin(RECYCLED, 2, 1);
+    for at in 0..20_u32 {
+        assert!(first.push(Sent::new((at % 2) as u16, at + 1, vec![1; 100 + at as usize * 37])));
+        if at % 3 == 2 {
+            first.flush();
+        }
+    }
+    first.finish();
+    let mut image = first.image(Vec::new());
+    image.resize(RECYCLED.segment_bytes as usize, 0);
+    let mut script = first.resume(&image);
+    for at in 20..50_u32 {
+        assert!(script.push(Sent::new((at % 2) as u16, at + 1, vec![2; 100 + at as usize * 37])));
+        if at % 3 == 2 {
+            script.flush();
+        }
+    }
+    script.finish();
+    (image, script)
+}
+
+#[test]
+fn cuts_in_any_sector_of_any_write_that_continues_a_segment_lose_nothing_durable() {
+    let (base, script) = continued();
+    assert_eq!(messages(&script.image(base.clone())), script.sent);
+    for writes in 0..=script.writes.len() {
+        let next = script.writes.get(writes).map_or(1, |write| write.bytes.len());
+        for bytes in (0..next).step_by(SECTOR_BYTES) {
+            let image = cut(&base, &script, writes, bytes);
+            let durable = durable(&script, writes).max(20);
+            let (image, found) = recover(image).unwrap();
+            assert_eq!((found.state, found.damaged), (State::Finished, false));
+            let messages = messages(&image);
+            assert!(messages.len() >= durable, "{} of {durable} durable", messages.len());
+            assert_eq!(messages, script.sent[..messages.len()], "a prefix of what was sent");
+            let (again, _) = recover(image.clone()).unwrap();
+            assert_eq!(again, image, "nothing is left to do");
+        }
+    }
+}
+
 #[test]
 fn cuts_in_any_sector_of_any_write_over_a_former_life_lose_nothing_durable() {
     let former = life(SMALL, 1);

@@ -105,6 +105,8 @@ fn only_segments_with_records_are_called_mcap() {
 
     // All are used; then the oldest is nearly filled again, and the next prepared and not needed.
     for (count, expected) in [(300, (3, 0)), (115, (2, 1))] {
+        // No recording continues one with another profile.
+        let config = RecorderConfig { profile: count.to_string(), ..config.clone() };
         let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
         append(&recorder, &mut channels, count);
         // The next is prepared beside the writing, and called unused only at the end.

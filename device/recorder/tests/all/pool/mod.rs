@@ -5,6 +5,7 @@ mod channels;
 mod late;
 mod left;
 mod recording;
+mod restarts;
 mod size;
 
 use std::collections::BTreeMap;

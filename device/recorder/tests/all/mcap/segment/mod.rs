@@ -11,6 +11,7 @@ use steadyio_recorder::mcap::definitions::{ChannelSpec, Definitions, Mark, Schem
 use steadyio_recorder::mcap::encoder::{ADDED_COPIES, Encoder, FileRange, Full, Message};
 use steadyio_recorder::mcap::layout::{Layout, LayoutConfig, Placement};
 use steadyio_recorder::mcap::private::Identity;
+use steadyio_recorder::mcap::resume::resumable;
 
 /// As written and as read back: topic, sequence, times, payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +115,41 @@ impl Script {
         script.encoder.begin(identity, created_ns);
         let place = script.encoder.definitions(&mut script.buffer, &script.ledger);
         script.write(place);
+        script
+    }
+
+    /// Continues the life of this image with what another recording would write first.
+    pub fn resume(&self, image: &[u8]) -> Script {
+        let config = *self.encoder.layout().config();
+        let definitions = definitions(self.ledger.len());
+        let layout = Layout::new(config, &definitions).unwrap();
+        let found = resumable(&disk::Disk::new(image.to_vec()), &definitions, &layout).unwrap();
+        let found = found.expect("a whole segment with room");
+        let base = found.base();
+        assert_eq!(base.iter().map(|one| one.durable).sum::<u64>(), self.sent.len() as u64);
+        let encoder = Encoder::new(layout, definitions);
+        let buffer = vec![0xa5; encoder.layout().buffer_bytes()];
+        let mut script = Script {
+            encoder,
+            writes: Vec::new(),
+            sent: self.sent.clone(),
+            ledger: base,
+            flushed: self.sent.len(),
+            blocks: 0,
+            late: 0,
+            buffer,
+        };
+        let (identity, created_ns) = (found.life.identity, found.life.created_ns);
+        let copy = script.encoder.definitions_copy(&mut script.buffer, identity, created_ns);
+        script.write(copy.unwrap());
+        let head = script.encoder.head(&mut script.buffer, identity, created_ns);
+        script.write(head);
+        let end = found.end_block();
+        script.buffer[..end.bytes].fill(0);
+        script.write(end);
+        let ledger = script.ledger.clone();
+        script.encoder.resume_life(found, &ledger);
+        script.blocks = script.encoder.next_block();
         script
     }
 

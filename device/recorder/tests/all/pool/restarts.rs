@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recordings that begin again and again in the same pool, and segments that are gone.
+
+use super::*;
+
+fn restart(config: &RecorderConfig, from: u64, count: u64) -> u64 {
+    let (mut recorder, mut channels) = Recorder::start(config, &mut |_| ()).unwrap();
+    for number in from..from + count {
+        channels[number as usize % 2].append(number, &[number as u8; 100]).unwrap();
+    }
+    let report = recorder.finish().unwrap();
+    assert_eq!(report.not_durable, 0);
+    recorder.meters().missing_messages.load(Ordering::Relaxed)
+}
+
+fn log_times(dir: &Path) -> Vec<u64> {
+    let mut times: Vec<u64> = messages(dir).iter().map(|message| message.log_time).collect();
+    times.sort_unstable();
+    times
+}
+
+#[test]
+fn a_restart_loop_loses_nothing_older_than_what_came() {
+    let dir = tempfile::tempdir().unwrap();
+    // What comes takes half of it: blocks of 4 KiB at least.
+    let config = RecorderConfig {
+        segment_bytes: 2 << 20,
+        retention: Retention::Segments(4),
+        ..config(dir.path())
+    };
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 2_500);
+    recorder.finish().unwrap();
+    drop(channels);
+    let before = messages(dir.path()).len() as u64;
+    let mut came = 0;
+    for number in 0..200_u64 {
+        let count = 1 + number * 37 % 100;
+        assert_eq!(restart(&config, 1_000_000 + came, count), 0);
+        came += count;
+    }
+    let times = log_times(dir.path());
+    let (new, old): (Vec<u64>, Vec<u64>) = times.iter().partition(|time| **time >= 1_000_000);
+    assert!(new.iter().copied().eq(1_000_000..1_000_000 + came), "{} of {came}", new.len());
+    // 200 sessions of 8 KiB on average are less than a segment, and one is prepared.
+    assert!(old.len() as u64 >= before / 3, "{} of {before}", old.len());
+}
+
+#[test]
+fn a_recording_that_is_continued_counts_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    for session in 0..3 {
+        restart(&config, session * 10, 10);
+    }
+    let found = messages(dir.path());
+    let of = |topic: &str| -> Vec<u32> {
+        let of_topic = found.iter().filter(|message| message.channel.topic == topic);
+        of_topic.map(|message| message.sequence).collect()
+    };
+    assert_eq!((of("/a"), of("/b")), ((1..16).collect(), (1..16).collect()));
+    let path = &segments(dir.path())[0];
+    let found = examine_file(path, true).unwrap().found;
+    assert_eq!((found.state, found.damaged, found.messages()), (State::Finished, false, 30));
+    let ledgers = found.contents.unwrap().channels.into_iter().map(|channel| channel.ledger);
+    let counts: Vec<_> = ledgers.map(|one| (one.received, one.durable, one.lost)).collect();
+    assert_eq!(counts, [(15, 15, 0); 2]);
+}
+
+#[test]
+fn other_topics_begin_a_segment_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    restart(&config, 0, 10);
+    let other = RecorderConfig { channels: vec![channel("/a"), channel("/c")], ..config };
+    restart(&other, 10, 10);
+    assert_eq!(log_times(dir.path()), (0..20).collect::<Vec<_>>());
+    let recorded = segments(dir.path());
+    let recorded = recorded.iter().filter(|path| path.extension().unwrap() == "mcap");
+    assert_eq!(recorded.count(), 2);
+}
+
+#[test]
+fn a_kill_while_a_segment_is_continued_costs_nothing_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    restart(&config, 0, 10);
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    for number in 10..60 {
+        channels[number as usize % 2].append(number, &[number as u8; 100]).unwrap();
+        wait_until_durable(&recorder);
+        if number % 10 == 0 {
+            let left = crashed(dir.path());
+            assert_eq!(log_times(left.path()), (0..=number).collect::<Vec<_>>());
+            let config = RecorderConfig { dir: left.path().into(), ..config.clone() };
+            assert_eq!(restart(&config, 100, 10), 0);
+            assert_eq!(log_times(left.path()).len() as u64, number + 11);
+        }
+    }
+    recorder.finish().unwrap();
+}
+
+#[test]
+fn a_segment_that_is_removed_does_not_stop_the_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = RecorderConfig { retention: Retention::Segments(4), ..config(dir.path()) };
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 300);
+    wait_until_durable(&recorder);
+    let oldest =
+        segments(dir.path()).into_iter().find(|path| path.ends_with("segment-00003.unused"));
+    let gone = oldest.unwrap_or_else(|| segments(dir.path())[0].clone());
+    fs::remove_file(gone).unwrap();
+    for _ in 0..4 {
+        append(&recorder, &mut channels, 300);
+    }
+    assert_eq!(recorder.finish().unwrap().not_durable, 0);
+    assert_eq!(recorder.meters().failed_segments.load(Ordering::Relaxed), 1);
+    assert!(recorder.meters().trouble().unwrap().contains("recording goes on without"));
+    assert!(messages(dir.path()).len() > 200);
+}
+
+#[test]
+fn the_segment_in_use_that_is_removed_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 10);
+    wait_until_durable(&recorder);
+    fs::remove_file(dir.path().join("segment-00000.mcap")).unwrap();
+    recorder.finish().unwrap();
+    assert_eq!(recorder.meters().missing_messages.load(Ordering::Relaxed), 10);
+    assert_eq!(restart(&config, 0, 1), 10);
+}
