@@ -16,8 +16,7 @@ no k2; 3 finished, but nothing keeps the limit, samples are too few for the quan
 restored, except that --apply sets the pick.";
 
 pub const RECORD_HELP: &str = "Exit status: 0 success, nothing lost; 1 failure; 2 usage error; 3 \
-finished, but records are not durable, a producer was rejected, or messages that were durable are \
-missing (see the result); 4 all segments \
+finished, but records are not durable, durable ones are missing, or a producer was rejected; 4 all segments \
 are full (--stop-when-full); 5 device failure; 130 interrupted. After status 5, durable records \
 are kept. Status 130 means interrupted before the end of --total or --duration, or before anything \
 was recorded. Without --total and --duration, Ctrl-C ends a recording normally. Received records \

@@ -117,7 +117,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     check_is_no_segment(&arguments.output, &survey).map_err(Failure::with(Status::Usage))?;
     let (first_ns, last_ns) =
         survey.times_ns().ok_or_else(|| empty(&survey)).map_err(Failure::with(Status::Failed))?;
-    let selection = arguments.selection(&survey, last_ns).map_err(Failure::with(Status::Usage))?;
+    let counted_from_ns = survey.last_ns().unwrap_or(last_ns);
+    let selection =
+        arguments.selection(&survey, counted_from_ns).map_err(Failure::with(Status::Usage))?;
     let summary = write(arguments, &survey, &selection, &stop).map_err(|failure| {
         let source = match failure.source.downcast_ref() {
             Some(ExportError::Nothing) => nothing_between(&selection, first_ns, last_ns),

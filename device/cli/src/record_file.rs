@@ -144,10 +144,19 @@ impl RecordFile {
 }
 
 fn give_name(temporary: NamedTempFile, path: &Path) -> io::Result<()> {
-    temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
+    match temporary.as_file().set_permissions(Permissions::from_mode(0o644)) {
+        // A file system without permissions, such as FAT: what is written is there all the same.
+        Err(error) if has_no_permissions(&error) => {}
+        set => set?,
+    }
     // Errors of the temporary file itself would name it.
     temporary.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+fn has_no_permissions(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL))
 }
 
 fn write_all<T, E: From<io::Error>>(
@@ -158,4 +167,21 @@ fn write_all<T, E: From<io::Error>>(
     let written = write(&mut out)?;
     out.flush()?;
     Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_without_permissions_is_no_reason_to_fail() {
+        for (errno, ignored) in [
+            (Errno::PERM, true),
+            (Errno::OPNOTSUPP, true),
+            (Errno::IO, false),
+            (Errno::ROFS, false),
+        ] {
+            assert_eq!(has_no_permissions(&errno.into()), ignored, "{errno:?}");
+        }
+    }
 }

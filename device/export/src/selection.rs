@@ -35,7 +35,7 @@ impl TopicPattern {
 pub struct Selection {
     /// Empty: all.
     pub topics: Vec<TopicPattern>,
-    /// From the first up to the last, which is not wanted.
+    /// From the first up to the last, which is not wanted, but `u64::MAX` is no end.
     pub times_ns: Range<u64>,
 }
 
@@ -45,12 +45,13 @@ impl Selection {
     }
 
     pub fn wants_time(&self, log_time_ns: u64) -> bool {
-        self.times_ns.contains(&log_time_ns)
+        self.wants_some_of((log_time_ns, log_time_ns))
     }
 
     /// Whether any of these times, both ends included, is wanted.
     pub fn wants_some_of(&self, (start_ns, end_ns): (u64, u64)) -> bool {
-        start_ns < self.times_ns.end && end_ns >= self.times_ns.start
+        let begins_before_the_end = self.times_ns.end == u64::MAX || start_ns < self.times_ns.end;
+        begins_before_the_end && end_ns >= self.times_ns.start
     }
 
     /// The first pattern that none of these topics has.
@@ -89,5 +90,11 @@ mod tests {
         assert!(selection.wants_time(10) && !selection.wants_time(20));
         assert!(selection.wants_some_of((0, 10)) && selection.wants_some_of((19, 30)));
         assert!(!selection.wants_some_of((0, 9)) && !selection.wants_some_of((20, 30)));
+    }
+
+    #[test]
+    fn without_an_end_the_last_possible_time_is_wanted() {
+        let selection = Selection { topics: Vec::new(), times_ns: 0..u64::MAX };
+        assert!(selection.wants_time(u64::MAX) && selection.wants_some_of((u64::MAX, u64::MAX)));
     }
 }

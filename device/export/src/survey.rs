@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::incident::Incident;
+use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment, is_unused, named};
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::reading::{Found, Readable, read};
@@ -29,6 +30,30 @@ pub struct Segment {
     pub times_ns: (u64, u64),
     /// Of its blocks.
     pub bytes: u64,
+    /// The latest log time that is no outlier.
+    pub last_ns: u64,
+}
+
+/// A log time so much later than one that was recorded after it is an outlier: of a clock that jumped,
+/// or of a wrong header.
+const OUTLIER_NS: u64 = 3_600 * 1_000_000_000;
+
+/// The latest end of blocks, in their order in the file, that is no outlier.
+fn last_ns(blocks: &[BlockSpan]) -> Option<u64> {
+    let mut later_start_ns = u64::MAX;
+    let mut last_ns = None;
+    for block in blocks.iter().rev() {
+        later_start_ns = later_start_ns.min(block.start_ns);
+        let end_ns = if block.end_ns - later_start_ns.min(block.end_ns) > OUTLIER_NS {
+            block.start_ns
+        } else {
+            block.end_ns
+        };
+        if end_ns - later_start_ns.min(end_ns) <= OUTLIER_NS {
+            last_ns = last_ns.max(Some(end_ns));
+        }
+    }
+    last_ns
 }
 
 /// A segment that nobody can read any more.
@@ -226,7 +251,8 @@ impl Survey {
         self.topics.extend(found.definitions.topics().iter().cloned());
         let bytes = found.blocks.iter().map(|block| block.bytes).sum();
         let Readable { life, times_ns, .. } = *found;
-        self.segments.push(Segment { path: path.into(), life, times_ns, bytes });
+        let last_ns = last_ns(&found.blocks).unwrap_or(times_ns.1);
+        self.segments.push(Segment { path: path.into(), life, times_ns, bytes, last_ns });
     }
 
     fn add_unreadable(&mut self, path: &Path, why: &str) {
@@ -248,10 +274,45 @@ impl Survey {
         }
     }
 
+    /// The latest log time that is no outlier: what times "before the last message" count from.
+    pub fn last_ns(&self) -> Option<u64> {
+        self.segments.iter().map(|segment| segment.last_ns).max()
+    }
+
     /// Earliest and latest log time of all; None without messages.
     pub fn times_ns(&self) -> Option<(u64, u64)> {
         let start_ns = self.segments.iter().map(|segment| segment.times_ns.0).min()?;
         let end_ns = self.segments.iter().map(|segment| segment.times_ns.1).max()?;
         Some((start_ns, end_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last(blocks: &[(u64, u64)]) -> Option<u64> {
+        let hour = 3_600 * 1_000_000_000;
+        let block = |&(start, end): &(u64, u64)| BlockSpan {
+            offset: 0,
+            bytes: 0,
+            start_ns: start * hour,
+            end_ns: end * hour,
+            messages: 1,
+        };
+        let blocks: Vec<BlockSpan> = blocks.iter().map(block).collect();
+        last_ns(&blocks).map(|ns| ns / hour)
+    }
+
+    #[test]
+    fn a_wild_log_time_is_not_the_last_one() {
+        assert_eq!(last(&[]), None);
+        assert_eq!(last(&[(1, 1), (1, 2), (2, 2)]), Some(2));
+        // After a pause.
+        assert_eq!(last(&[(1, 1), (50, 50)]), Some(50));
+        // Among others, in the last block, and in a block of its own.
+        assert_eq!(last(&[(1, 90), (1, 2), (2, 2)]), Some(2));
+        assert_eq!(last(&[(1, 1), (2, 90)]), Some(2));
+        assert_eq!(last(&[(1, 1), (90, 90), (2, 2)]), Some(2));
     }
 }

@@ -170,7 +170,8 @@ fn apply(dir: &Path, damage: &Damage) {
     }
 }
 
-/// Log times of what can be exported, and what the export counts as missing.
+/// Log times of the exported messages, the number of those that the export counts as missing, and
+/// whether it says that any are.
 fn exported(dir: &Path) -> (BTreeSet<u64>, u64, bool) {
     let survey = Survey::of(&[dir.into()], &Interrupt::default(), &mut |_, _| ()).unwrap();
     let mut out = Cursor::new(Vec::new());
@@ -254,8 +255,8 @@ proptest! {
         prop_assert!(after.is_subset(&before));
         let mut gone: BTreeSet<u64> = before.difference(&after).copied().collect();
         if *live {
-            // Nothing tells of what was last in a segment that has no end yet, and whether a block
-            // was durable is told by those that were built later.
+            // The last blocks of a segment without an end leave no trace, and only blocks that were
+            // built later say that one was durable.
             let last = after.last().copied().unwrap_or(0);
             if !matches!(damage, Damage::Delete(_) | Damage::Rename(..)) {
                 gone.retain(|time| time + 2 * BATCH < last);

@@ -7,7 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use pyo3::PyResult;
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
 use steadyio_capi::config::{CChannelConfig, CConfig, CPair};
 use steadyio_capi::handle::RecorderHandle;
 use steadyio_capi::status::{Error, Status};
@@ -63,6 +64,20 @@ pub fn units(name: &str, seconds: f64, per_second: f64) -> PyResult<u64> {
     }
     let least = 1.0 / per_second;
     Err(invalid(name, seconds, &format!("must be a number of seconds, at least {least}")))
+}
+
+/// A whole number; what is negative or too large is an InvalidError, as everything else that is not
+/// allowed.
+pub fn whole<T: TryFrom<u64>>(name: &str, value: Option<Bound<'_, PyAny>>) -> PyResult<Option<T>> {
+    let Some(value) = value else { return Ok(None) };
+    let number = match value.extract::<u64>() {
+        Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => return Err(error),
+        number => number.ok(),
+    };
+    let number = number.and_then(|number| T::try_from(number).ok());
+    let bits = 8 * mem::size_of::<T>();
+    let reason = || format!("must be a whole number from 0 to 2**{bits} - 1");
+    number.map(Some).ok_or_else(|| invalid(name, &value, &reason()))
 }
 
 /// The position of a word among those allowed, which is its value in `steadyio.h`.

@@ -21,7 +21,7 @@ use steadyio_core::interrupt::Interrupt;
 use crate::channel::{Channel, account_of};
 use crate::errors::{Base, Outcome, call, invalid};
 use crate::fork::Process;
-use crate::options::{self, Keep, Options, no_config, one_of, units};
+use crate::options::{self, Keep, Options, no_config, one_of, units, whole};
 use crate::types::{self, Topic};
 use crate::waiting::wait_for;
 
@@ -67,6 +67,9 @@ impl Drop for Core {
         }
     }
 }
+
+/// How many topics may be declared while recording, by default.
+const LATE_TOPICS: u32 = 16;
 
 struct Topics {
     channels: BTreeMap<String, (Py<Channel>, Arc<ChannelHandle>)>,
@@ -179,10 +182,10 @@ impl Recorder {
     #[pyo3(signature = (
         dir, topics, *, segment_bytes=None, segments=None, keep_bytes=None,
         keep_free_bytes=None, keep_s=None, loss_window_s=None, unit_bytes=None,
-        longest_record_bytes=None, late_topics=16, late_definition_bytes=None, profile="",
+        longest_record_bytes=None, late_topics=None, late_definition_bytes=None, profile="",
         when_full="recycle", on_failure="wait", discard_damaged=false, lock_memory=true,
         engine="best", writer_fifo_priority=None, writer_cpu=None, writer_io_class=None,
-        writer_io_level=0, control_socket=None, note=None
+        writer_io_level=None, control_socket=None, note=None
     ))]
     // As many as struct steadyio_config has fields.
     #[allow(clippy::too_many_arguments)]
@@ -190,36 +193,42 @@ impl Recorder {
         py: Python<'_>,
         dir: PathBuf,
         topics: Vec<Bound<'_, PyAny>>,
-        segment_bytes: Option<u64>,
-        segments: Option<u64>,
-        keep_bytes: Option<u64>,
-        keep_free_bytes: Option<u64>,
+        segment_bytes: Option<Bound<'_, PyAny>>,
+        segments: Option<Bound<'_, PyAny>>,
+        keep_bytes: Option<Bound<'_, PyAny>>,
+        keep_free_bytes: Option<Bound<'_, PyAny>>,
         keep_s: Option<f64>,
         loss_window_s: Option<f64>,
-        unit_bytes: Option<u64>,
-        longest_record_bytes: Option<u64>,
-        late_topics: u32,
-        late_definition_bytes: Option<u64>,
+        unit_bytes: Option<Bound<'_, PyAny>>,
+        longest_record_bytes: Option<Bound<'_, PyAny>>,
+        late_topics: Option<Bound<'_, PyAny>>,
+        late_definition_bytes: Option<Bound<'_, PyAny>>,
         profile: &str,
         when_full: &str,
         on_failure: &str,
         discard_damaged: bool,
         lock_memory: bool,
         engine: &str,
-        writer_fifo_priority: Option<u32>,
-        writer_cpu: Option<u32>,
-        writer_io_class: Option<u32>,
-        writer_io_level: u32,
+        writer_fifo_priority: Option<Bound<'_, PyAny>>,
+        writer_cpu: Option<Bound<'_, PyAny>>,
+        writer_io_class: Option<Bound<'_, PyAny>>,
+        writer_io_level: Option<Bound<'_, PyAny>>,
         control_socket: Option<PathBuf>,
         note: Option<Py<PyAny>>,
     ) -> PyResult<Recorder> {
-        let keep = Keep { segments, bytes: keep_bytes, free_bytes: keep_free_bytes, s: keep_s };
+        let keep = Keep {
+            segments: whole("segments", segments)?,
+            bytes: whole("keep_bytes", keep_bytes)?,
+            free_bytes: whole("keep_free_bytes", keep_free_bytes)?,
+            s: keep_s,
+        };
+        let writer_cpu: Option<u32> = whole("writer_cpu", writer_cpu)?;
         let (keep_by, keep) = keep.as_c()?;
         let flag = |set: bool, flag: u32| if set { flag } else { 0 };
         let config = CConfig {
             loss_window_ms: loss_window_s.map_or(Ok(0), |s| units("loss_window_s", s, 1e3))?,
-            unit_bytes: unit_bytes.unwrap_or(0),
-            segment_bytes: segment_bytes.unwrap_or(0),
+            unit_bytes: whole("unit_bytes", unit_bytes)?.unwrap_or(0),
+            segment_bytes: whole("segment_bytes", segment_bytes)?.unwrap_or(0),
             keep,
             keep_by,
             when_full: one_of("when_full", when_full, &WHEN_FULL)?,
@@ -227,14 +236,15 @@ impl Recorder {
             flags: flag(!lock_memory, NO_LOCK)
                 | flag(writer_cpu.is_some(), WRITER_CPU)
                 | flag(discard_damaged, DISCARD_DAMAGED),
-            writer_fifo_priority: writer_fifo_priority.unwrap_or(0),
+            writer_fifo_priority: whole("writer_fifo_priority", writer_fifo_priority)?.unwrap_or(0),
             writer_cpu: writer_cpu.unwrap_or(0),
-            writer_io_class: writer_io_class.unwrap_or(0),
-            writer_io_level,
-            longest_record_bytes: longest_record_bytes.unwrap_or(0),
+            writer_io_class: whole("writer_io_class", writer_io_class)?.unwrap_or(0),
+            writer_io_level: whole("writer_io_level", writer_io_level)?.unwrap_or(0),
+            longest_record_bytes: whole("longest_record_bytes", longest_record_bytes)?.unwrap_or(0),
             on_failure: one_of("on_failure", on_failure, &ON_FAILURE)?,
-            late_channels: late_topics,
-            late_definition_bytes: late_definition_bytes.unwrap_or(0),
+            late_channels: whole("late_topics", late_topics)?.unwrap_or(LATE_TOPICS),
+            late_definition_bytes: whole("late_definition_bytes", late_definition_bytes)?
+                .unwrap_or(0),
             ..no_config()
         };
         let options = Options { config, profile: profile.into(), control_socket };

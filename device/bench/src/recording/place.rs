@@ -30,17 +30,36 @@ pub fn filesystem_of(dir: &Path) -> Option<Filesystem> {
     let device = fs::metadata(dir).ok()?.dev();
     let number = format!("{}:{}", major(device), minor(device));
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let (kind, options) = mounts.lines().find_map(|line| described(line, &number))?;
+    let by_number = mounts.lines().find_map(|line| described(line, &number));
+    let (kind, options) = match by_number {
+        Some(found) => found,
+        // btrfs gives each subvolume a number of its own, which no mount has.
+        None => described(mount_of(&mounts, &dir.canonicalize().ok()?)?, "")?,
+    };
     let link = fs::read_link(format!("/sys/dev/block/{number}")).ok();
     let name = |link: &std::path::PathBuf| Some(link.file_name()?.to_string_lossy().into_owned());
     Some(Filesystem { kind, options, device: link.as_ref().and_then(name) })
 }
 
-/// Kind and options in a line of mountinfo, if it is of this device.
+/// The line of the mount that a path is on: the longest mount point, and the last one there.
+fn mount_of<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
+    let point = |line: &str| {
+        let point = line.split(' ').nth(4)?.replace("\\040", " ");
+        path.starts_with(&point).then_some(point.len())
+    };
+    mounts
+        .lines()
+        .filter_map(|line| Some((point(line)?, line)))
+        .max_by_key(|(bytes, _)| *bytes)
+        .map(|(_, line)| line)
+}
+
+/// Kind and options in a line of mountinfo, if it is of this device; of any, without a number.
 fn described(line: &str, number: &str) -> Option<(String, String)> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(2);
-    if before.next()? != number {
+    let found = before.next()?;
+    if !number.is_empty() && found != number {
         return None;
     }
     let of_mount = before.nth(2)?;
@@ -62,6 +81,18 @@ mod tests {
         let (kind, options) = described(line, "98:0").unwrap();
         assert_eq!((kind.as_str(), options.as_str()), ("ext4", "rw,noatime;rw,lazytime"));
         assert_eq!(described(line, "98:1"), None);
+    }
+
+    #[test]
+    fn a_mount_is_found_by_its_path_too() {
+        let mounts = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            2 1 0:40 /@data /mnt/a rw - btrfs /dev/sdb rw,compress\n\
+            3 1 0:41 / /mnt/a\\040b rw - xfs /dev/sdc rw";
+        let kind = |path: &str| {
+            let line = mount_of(mounts, Path::new(path)).unwrap();
+            described(line, "").unwrap().0
+        };
+        assert_eq!(["/mnt/a/x", "/mnt/a b", "/mnt"].map(kind), ["btrfs", "xfs", "ext4"]);
     }
 
     #[test]

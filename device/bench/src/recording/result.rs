@@ -314,6 +314,11 @@ impl RecordingResult {
         self.pool.as_ref().map_or(0, |pool| pool.missing_messages)
     }
 
+    /// Whether segments were left because they cannot be used.
+    pub fn lacks_segments(&self) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.failed_segments > 0)
+    }
+
     /// Why it ended, or what failed last.
     pub fn trouble(&self) -> Option<&str> {
         let of_pool = self.pool.as_ref().and_then(|pool| pool.trouble.as_deref());

@@ -136,10 +136,12 @@ fn failure(error: SessionError) -> Failure {
 }
 
 fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
-    if let Some(trouble) = result.trouble() {
+    let (total, not_durable) = (result.total(), result.not_durable());
+    // One that was got over cost nothing, and has been told when it was.
+    let is_over = result.end() != End::Failed && not_durable == 0 && !result.lacks_segments();
+    if let Some(trouble) = result.trouble().filter(|_| !is_over) {
         diagnostic!("steady: {trouble}");
     }
-    let (total, not_durable) = (result.total(), result.not_durable());
     if not_durable > 0 {
         let (received, lost) = (total.received.records, total.lost().records);
         diagnostic!(

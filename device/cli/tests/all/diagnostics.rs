@@ -58,7 +58,7 @@ fn with_stderr(dir: &Path, arguments: &[&str], stderr: Stdio) -> Output {
     end(steady(dir, arguments).stderr(stderr).spawn().unwrap(), arguments[0])
 }
 
-/// A pool of two segments, prepared so that nothing is said about making it.
+/// A pool of two segments, prepared so that no line tells of its making.
 fn prepare(dir: &Path, pool: &str) {
     let sizes = ["--segments", "3", "--segment-size", "1M", "--unit", "64K"];
     let arguments = [&["record", "--prepare", "--dir", pool][..], &sizes].concat();

@@ -81,7 +81,11 @@ fn head() -> Vec<u8> {
 
 /// A recording of all of this.
 fn record(dir: &Path, sent: &[Sent]) {
-    let mut child = recorder(dir, &[]);
+    record_with(dir, sent, &[]);
+}
+
+fn record_with(dir: &Path, sent: &[Sent], arguments: &[&str]) {
+    let mut child = recorder(dir, arguments);
     child.stdin.take().unwrap().write_all(&[head(), frames(sent)].concat()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -137,7 +141,8 @@ fn the_index_and_what_is_known_of_the_recordings_are_in_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let recording = dir.path().join("recording");
     record(&recording, &records(300));
-    record(&recording, &records(300));
+    // None continues one with another profile.
+    record_with(&recording, &records(300), &["--profile", "other"]);
     let out = dir.path().join("out.mcap");
     let output = export(&recording, &out, &[]);
     let summary: Value = valid_json(&output, SCHEMA);

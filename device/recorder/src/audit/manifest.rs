@@ -2,7 +2,7 @@
 //! `pool.json`: which segments a pool had, and how many messages each held, when a recording began
 //! or ended.
 //!
-//! Nothing depends on it but the count of what is missing: it is written again at each start.
+//! Only the count of missing messages depends on it. Each start writes it again.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

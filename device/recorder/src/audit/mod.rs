@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is missing in a pool, found by comparing its segments.
+//! Counts the messages that are missing in a pool, by comparing its segments.
 //!
 //! A segment that is gone, or so damaged that it does not count its messages any more, is known by
 //! its neighbours: each begins with the number of durable messages before it. [`manifest`] is the
@@ -50,7 +50,7 @@ impl Loss {
     }
 }
 
-/// A life with what is known of it.
+/// A life and its evidence.
 struct Piece<'a> {
     path: &'a Path,
     life: &'a Life,
@@ -68,7 +68,7 @@ impl Piece<'_> {
     }
 }
 
-/// What is missing in the files of one directory.
+/// The losses in the files of one directory.
 pub fn losses(files: &[Found], manifest: Option<&Manifest>) -> Vec<Loss> {
     let pieces = pieces(files);
     let mut found: Vec<Loss> =
@@ -210,7 +210,7 @@ fn absent(list: &Manifest, pieces: &[Piece<'_>]) -> Vec<Loss> {
     absent.filter_map(loss).collect()
 }
 
-/// Nothing tells what was in them.
+/// Their contents are unknown.
 fn unknown(count: usize, pieces: &[Piece<'_>], manifest: Option<&Manifest>) -> Option<Loss> {
     let of_pieces = pieces.iter().map(|piece| piece.life.segment_bytes).max();
     let segment_bytes = of_pieces.or(manifest.map(|list| list.segment_bytes)).unwrap_or(0);

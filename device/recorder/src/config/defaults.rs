@@ -16,6 +16,10 @@ pub const SEGMENT_BYTES: u64 = 64 * MIB;
 pub const SEGMENTS: u64 = 8;
 /// Time that a ring covers: longer than the stalls of most devices.
 const RING_TIME: Duration = Duration::from_secs(1);
+/// A declared rate must not lock more than this, unless that would last for a shorter time:
+const PACED_RING_BYTES: u64 = 128 * MIB;
+/// longer than as many polls as a ring must last for.
+const RING_TIME_MIN: Duration = Duration::from_millis(160);
 /// Rings of all channels whose records are not paced, together.
 const UNPACED_RING_BYTES: u64 = 32 * MIB;
 /// A ring has room for so many of the longest records.
@@ -27,8 +31,11 @@ pub fn ring_bytes(record_bytes_max: u64, period: Option<Duration>, unpaced_bytes
     let bytes = match period.map_or(0, |period| period.as_nanos()) {
         0 => unpaced_bytes,
         ns => {
-            let slots = u64::try_from(RING_TIME.as_nanos().div_ceil(ns)).unwrap_or(u64::MAX);
-            slot.saturating_mul(slots)
+            let in_time = |time: Duration| {
+                let slots = u64::try_from(time.as_nanos().div_ceil(ns)).unwrap_or(u64::MAX);
+                slot.saturating_mul(slots)
+            };
+            in_time(RING_TIME).min(PACED_RING_BYTES.max(in_time(RING_TIME_MIN)))
         }
     };
     whole_blocks(bytes.max(slot.saturating_mul(RING_RECORDS_MIN)))

@@ -22,6 +22,8 @@
 //! Each step fills the caller's buffer and returns its place in the file. Steps out of order are a
 //! bug of the caller and panic.
 
+mod continuing;
+
 use std::ops::Range;
 
 use super::account::{
@@ -40,8 +42,6 @@ use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Identity, Life, SEAL_RECORD_BYTES, Seal,
     private_op, put_head, put_padding,
 };
-use super::resume::Resumable;
-use super::scan::{EndBlock, Scanned};
 use super::wire::{MESSAGE_INDEX_HEAD_BYTES, Put, RECORD_HEAD_BYTES};
 
 /// Where the beginning of a buffer belongs in the file.
@@ -203,62 +203,6 @@ impl Encoder {
     /// says so was not lost in a power cut, but damaged.
     pub fn note_durable(&mut self, blocks: u32) {
         self.durable = blocks;
-    }
-
-    /// Continues a finished segment: its life goes on where its end block is. What is in front of
-    /// that is durable. The ledger is the one that the accounts begin with.
-    pub fn resume_life(&mut self, found: Resumable, ledger: &[ChannelLedger]) {
-        let Resumable { life, scanned } = found;
-        (self.begun, self.in_file) = (scanned.begun, scanned.begun);
-        self.layout = Layout::of(*self.layout.config(), scanned.begun);
-        self.life = life;
-        self.index = scanned.index;
-        self.index.grow(&self.definitions);
-        self.chunk.clear();
-        self.lost_written.fill(0);
-        for (written, channel) in self.lost_written.iter_mut().zip(ledger) {
-            *written = channel.lost;
-        }
-        self.step = Step::Data;
-        self.offset = scanned.end.map_or(scanned.offset, |end| end.offset);
-        self.number = scanned.blocks - 1;
-        self.durable = self.number;
-    }
-
-    /// Number of the next block.
-    pub fn next_block(&self) -> u32 {
-        self.number
-    }
-
-    /// Continues after the blocks found of a life. Called by the recovery only.
-    pub(super) fn resume(life: Life, found: Scanned) -> Encoder {
-        let mut encoder = Encoder::new(found.layout, found.definitions);
-        encoder.life = life;
-        encoder.index = found.index;
-        encoder.offset = found.offset;
-        encoder.number = found.blocks;
-        encoder.durable = found.durable;
-        encoder.step = Step::Data;
-        encoder.gaps = found.gaps;
-        if found.gaps.blocks > 0 {
-            encoder.index.metadata[2] = Some(MetadataPlace::default());
-        }
-        if let Some(EndBlock { offset, padding_end }) = found.end {
-            // Where blocks are missing the tail is shorter than the recorder's would have been.
-            let between = encoder.seal_offset(offset).checked_sub(padding_end);
-            if between.is_some_and(|bytes| bytes == 0 || bytes >= RECORD_HEAD_BYTES as u64) {
-                encoder.step = Step::Ended { end_offset: offset, padding_end };
-            } else {
-                encoder.offset = offset;
-                encoder.number -= 1;
-            }
-        }
-        encoder
-    }
-
-    /// Whether the end block exists. Called by the recovery only.
-    pub(super) fn is_ended(&self) -> bool {
-        matches!(self.step, Step::Ended { .. })
     }
 
     pub fn layout(&self) -> &Layout {

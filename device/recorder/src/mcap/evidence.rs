@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How many messages a segment should hold, by its own records.
 //!
-//! Damage may take blocks together with what counts them, so every count is taken that is left: the
-//! summary, the account in the end block, and the account at the beginning, which says how many
+//! Damage may take blocks together with their counts, so each count that is left is used: the summary,
+//! the account in the end block, and the account at the beginning. The last one says how many
 //! messages the recording had made durable before. [`crate::audit`] compares segments.
 
 use super::account::ChannelLedger;

@@ -11,7 +11,7 @@
 //! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (what
 //! the summary needs), [`encoder`]. The way back: [`scan`] decodes a block, [`digest`] adds up what
 //! blocks hold, [`evidence`] what they should hold, `follow` goes from block to block, [`sealed`] trusts a tail, [`recover`] decides
-//! and completes, [`files`] does so for directories, which [`names`] then tell; [`resume`] is for who continues a segment, [`reading`] for who wants the messages. [`sectors`] reads around what a
+//! and completes, [`files`] does so for directories, which [`names`] then tell; [`resume`] continues a segment; [`reading`] is for who wants the messages. [`sectors`] reads around what a
 //! device cannot read. Only [`storage`], [`files`] and [`names`] know what a file is.
 
 pub mod account;

@@ -7,6 +7,8 @@
 
 use std::io;
 use std::ops::Range;
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::account::{ChannelLedger, Gaps};
 use super::definitions::Definitions;
@@ -40,6 +42,8 @@ pub struct Readable {
     pub unreadable: Option<Unreadable>,
     /// How many messages it should hold.
     pub evidence: Evidence,
+    /// Whether the recorder or the recovery has ended it.
+    pub is_ended: bool,
 }
 
 /// What a file is to a reader.
@@ -54,8 +58,27 @@ pub enum Found {
     Foreign,
 }
 
-/// What this file holds now.
+/// Blocks on their way land in any order: within so many times so long.
+const LOOKS_MAX: u32 = 10;
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What this file holds now. A block that may be on its way, in front of one that is there, is waited
+/// for a moment: else it would look like a loss.
 pub fn read(storage: &dyn Storage) -> Result<Found, RecoverError> {
+    let mut found = read_once(storage)?;
+    for _ in 0..LOOKS_MAX {
+        let is_on_its_way = matches!(&found, Found::Messages(found)
+            if found.gaps.blocks > found.gaps.durable_blocks && !found.is_ended);
+        if !is_on_its_way {
+            break;
+        }
+        sleep(LOOK_EVERY);
+        found = read_once(storage)?;
+    }
+    Ok(found)
+}
+
+fn read_once(storage: &dyn Storage) -> Result<Found, RecoverError> {
     let sectors = Sectors::new(storage);
     let found = find(&sectors)?;
     match (found, sectors.unreadable()) {
@@ -105,6 +128,7 @@ fn of_tail(life: Life, tail: Sealed, profile: String, evidence: Evidence) -> Fou
         gaps,
         unreadable,
         evidence,
+        is_ended: true,
     };
     Found::Messages(Box::new(found))
 }
@@ -115,6 +139,7 @@ fn of_blocks((life, scanned): (Life, Scanned), evidence: Evidence) -> Found {
         return Found::Empty(Some(life), evidence);
     }
     let times_ns = scanned.index.times_ns();
+    let is_ended = scanned.end.is_some();
     let Scanned { definitions, ledger, gaps, .. } = scanned;
     let profile = definitions.profile().into();
     let unreadable = None;
@@ -128,6 +153,7 @@ fn of_blocks((life, scanned): (Life, Scanned), evidence: Evidence) -> Found {
         gaps,
         unreadable,
         evidence,
+        is_ended,
     };
     Found::Messages(Box::new(found))
 }

@@ -391,7 +391,7 @@ impl Examined {
         Examined { state, life, contents, stop, damaged: false, gaps, unreadable, evidence, rest }
     }
 
-    /// What a tail counts, and what was found of it.
+    /// The count of a tail, and the messages that were found.
     fn with_tail(self, evidence: Evidence) -> Examined {
         let present = self.messages();
         Examined { evidence: Evidence { present, ..evidence }, ..self }
@@ -430,7 +430,7 @@ impl Examined {
     /// Whether anything is recorded in it, readable or not.
     pub fn holds_data(&self) -> bool {
         let has_messages = self.state != State::Blank && self.messages() > 0;
-        has_messages || self.state == State::Damaged || self.unreadable.is_some()
+        has_messages || self.damaged || self.evidence.counted.is_some_and(|count| count > 0)
     }
 
     /// How many messages were found.

@@ -3,7 +3,7 @@
 //!
 //! Its life goes on: the next block replaces its end block, whose account goes into the next end
 //! block. Before that, as in the beginning of a life, its gate is closed and its tail is replaced by
-//! a copy of the definitions; when that is durable, the end block is overwritten by zeros. So a power
+//! a copy of the definitions; when that is durable, the end block is overwritten by zeros. A power
 //! cut leaves it as that of any other segment.
 
 use std::io;
@@ -54,7 +54,7 @@ impl Resumable {
     }
 }
 
-/// What can be continued by a recording with these definitions and sizes.
+/// The segment, if a recording with these definitions and sizes can continue it.
 pub fn resumable(
     storage: &dyn Storage,
     definitions: &Definitions,

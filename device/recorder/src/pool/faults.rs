@@ -135,6 +135,10 @@ impl Faults {
     /// A write that is about to be made.
     pub fn write(&self, file: &File, place: FileRange, operation: u64) -> Verdict {
         let Some(mut device) = self.device() else { return Verdict::Go };
+        if device.writes.is_empty() {
+            // A start takes as long as this machine lets it.
+            device.started = Instant::now();
+        }
         let (number, elapsed) = (device.writes.len() as u64, device.started.elapsed());
         let inode = file.metadata().unwrap().ino();
         let here = (inode, place.offset);

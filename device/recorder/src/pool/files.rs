@@ -9,7 +9,6 @@
 //! While a recording runs nothing here creates, extends, truncates or removes a file. One is renamed
 //! when it gets its first record, by `renamer`.
 
-use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,25 +17,21 @@ use std::time::Duration;
 
 use steadyio_core::interrupt::Interrupt;
 
+use super::found::{Discard, Existing, copies, existing, recover_all, set_cut_aside};
+use super::in_place;
 use super::making::{create_missing, make_directory, sync_directory};
 use super::pins::{Begun, Moment, Pins, reaching_back};
 use crate::audit::manifest::{self, Listed, Manifest};
 use crate::audit::{self, Loss};
-use crate::config::is_segment_size;
 use crate::incident::files as incident_files;
 use crate::incident::{Incident, IncidentError, Kept, KeptSegment, SCHEMA};
-use crate::mcap::files::{
-    DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, audited, examine_file, lock_directory,
-    recover_segment,
-};
-use crate::mcap::names::{self, DAMAGED, is_damaged_segment, is_segment};
+use crate::mcap::files::{DirectoryLock, FilesError, lock_directory};
+use crate::mcap::names::{self, DAMAGED};
 use crate::mcap::private::Identity;
-use crate::mcap::reading;
-use crate::mcap::recover::{Examined, RecoverError, State};
 use steadyio_core::memory::MemoryError;
 
 /// A recording needs at least this many segments.
-const SEGMENTS_MIN: usize = 2;
+pub(super) const SEGMENTS_MIN: usize = 2;
 
 /// The pool cannot be created or used.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +107,13 @@ pub enum PoolError {
          next time"
     )]
     Stopped,
+    /// An overwrite would take new space, which may not be there.
+    #[error(
+        "{}: this file system writes changed blocks elsewhere, so a pool reserves no space; btrfs \
+         keeps a new file in place with the attribute C, which could not be set ({why}): record to \
+         another file system", path.display()
+    )]
+    CopyOnWrite { path: PathBuf, why: io::Error },
     /// No buffer for filling.
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -130,24 +132,24 @@ pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> PoolError {
 }
 
 #[derive(Debug)]
-struct Segment {
-    path: PathBuf,
+pub(super) struct Segment {
+    pub(super) path: PathBuf,
     /// Of its last life; None if it never had one, or nothing was recorded in it.
-    sequence: Option<u64>,
+    pub(super) sequence: Option<u64>,
     /// Of that life.
-    recording_id: [u8; 16],
+    pub(super) recording_id: [u8; 16],
     /// None if no record came yet.
-    begun: Option<Begun>,
-    messages: u64,
+    pub(super) begun: Option<Begun>,
+    pub(super) messages: u64,
     /// That are missing in it.
-    missing: u64,
-    missing_at_most: bool,
+    pub(super) missing: u64,
+    pub(super) missing_at_most: bool,
     /// It cannot be written.
-    bad: bool,
+    pub(super) bad: bool,
 }
 
 impl Segment {
-    fn empty(path: PathBuf) -> Segment {
+    pub(super) fn empty(path: PathBuf) -> Segment {
         let (recording_id, begun) = ([0; 16], None);
         Segment {
             path,
@@ -161,7 +163,7 @@ impl Segment {
         }
     }
 
-    fn identity(&self) -> Option<Identity> {
+    pub(super) fn identity(&self) -> Option<Identity> {
         let recording_id = self.recording_id;
         self.sequence.map(|sequence| Identity { recording_id, sequence })
     }
@@ -176,6 +178,8 @@ pub struct Making<'a> {
     pub segment_bytes: u64,
     /// Whether damaged ones are overwritten instead of renamed.
     pub discard_damaged: bool,
+    /// Bytes of the file system that stay free: fewer segments are made if others take space.
+    pub keep_free_bytes: u64,
     /// Whether segments beyond the count are removed, the oldest first, instead of refused.
     pub shrink: bool,
 }
@@ -251,6 +255,9 @@ impl Pool {
         }
         let made = taken.split_off(segments.len());
         let made_count = made.len();
+        in_place::warning(dir, segments.iter().map(|segment| &*segment.path))
+            .into_iter()
+            .for_each(&mut *note);
         segments.extend(made.into_iter().map(Segment::empty));
         sync_directory(dir)?;
         check_writable(&segments)?;
@@ -379,10 +386,12 @@ impl Pool {
         Ok((file, self.sequence))
     }
 
-    /// The newest segment, if it may take more records.
+    /// The newest segment, if it may take more records. One that an incident keeps stays as it is.
     pub fn open_newest(&self) -> Option<File> {
-        let newest = self.segments.iter().max_by_key(|segment| segment.sequence)?;
-        let is_usable = newest.sequence.is_some() && newest.missing == 0 && !newest.bad;
+        let (at, newest) =
+            self.segments.iter().enumerate().max_by_key(|(_, segment)| segment.sequence)?;
+        let is_whole = newest.sequence.is_some() && newest.missing == 0 && !newest.bad;
+        let is_usable = is_whole && !self.pins.holds(at);
         if !is_usable {
             return None;
         }
@@ -498,164 +507,8 @@ fn check_writable(segments: &[Segment]) -> Result<(), PoolError> {
     segments.iter().try_for_each(|segment| open(segment).map(drop))
 }
 
-/// What is there before a start changes anything.
-struct Existing {
-    paths: Vec<PathBuf>,
-    /// How many were renamed as damaged.
-    set_aside: usize,
-    /// Shorter than segments are, next to others that are not.
-    cut: Vec<PathBuf>,
-}
-
-fn existing(dir: &Path, segment_bytes: u64) -> Result<Existing, PoolError> {
-    let mut paths = Vec::new();
-    let (mut set_aside, mut cut) = (0, Vec::new());
-    for entry in fs::read_dir(dir).map_err(at(dir))? {
-        let entry = entry.map_err(at(dir))?;
-        let path = entry.path();
-        set_aside += usize::from(is_damaged_segment(&entry.file_name()));
-        if !is_segment(&entry.file_name()) {
-            continue;
-        }
-        let metadata = entry.metadata().map_err(at(&path))?;
-        let (found, wanted) = (metadata.len(), segment_bytes);
-        if metadata.is_file() && found < wanted && is_of_size(&path, wanted) {
-            cut.push(path);
-            continue;
-        }
-        if !metadata.is_file() || (found != wanted && !is_segment_size(found)) {
-            return Err(PoolError::NoSegment { path, wanted });
-        }
-        if found != wanted {
-            return Err(PoolError::OtherSize { path, found, wanted });
-        }
-        paths.push(path);
-    }
-    paths.sort();
-    Ok(Existing { paths, set_aside, cut })
-}
-
-/// How many are copies of others.
-fn copies(paths: &[PathBuf]) -> usize {
-    let life = |path: &PathBuf| reading::life(&File::open(path).ok()?).ok()?;
-    let identities: Vec<Identity> =
-        paths.iter().filter_map(life).map(|life| life.identity).collect();
-    let distinct: HashSet<&Identity> = identities.iter().collect();
-    identities.len() - distinct.len()
-}
-
-/// Whether a segment says that it has so many bytes, or cannot say anything.
-fn is_of_size(path: &Path, segment_bytes: u64) -> bool {
-    let recovered = examine_file(path, false);
-    let life = recovered.as_ref().ok().and_then(|recovered| recovered.found.life);
-    let is_unknown = || {
-        use RecoverError::{UnknownLife, Unreadable};
-        match &recovered {
-            Err(FilesError::Recover { why, .. }) => matches!(why, UnknownLife | Unreadable(_)),
-            found => found.as_ref().is_ok_and(|found| found.wiped),
-        }
-    };
-    life.map_or_else(is_unknown, |life| life.segment_bytes == segment_bytes)
-}
-
-/// Nothing is recorded into a segment that lacks its end, but what is left of it can be exported.
-fn set_cut_aside(
-    cut: Vec<PathBuf>,
-    note: &mut dyn FnMut(String),
-) -> Result<Vec<audit::Found>, PoolError> {
-    let mut found = Vec::with_capacity(cut.len());
-    for path in cut {
-        found.extend(audited(&path, examine_file(&path, false).as_ref()));
-        note(set_segment_aside(&path, "is shorter than a segment: its end was cut off")?);
-    }
-    Ok(found)
-}
-
-/// Without those that were renamed as damaged, and the newest sequence number of any.
-fn recover_all(
-    paths: &[PathBuf],
-    discard: Discard<'_>,
-    note: &mut dyn FnMut(String),
-) -> Result<(Vec<Segment>, u64, Vec<audit::Found>), PoolError> {
-    let mut segments: Vec<Segment> = Vec::with_capacity(paths.len());
-    let mut audits = Vec::with_capacity(paths.len());
-    let mut newest = 0;
-    for path in paths {
-        let recovered = recover_segment(path, false);
-        let found = recovered.as_ref().ok().and_then(|(_, recovered)| recovered.found.identity());
-        newest = newest.max(found.map_or(0, |identity| identity.sequence));
-        let named = recovered.as_ref().map(|(named, recovered)| (named.as_path(), recovered));
-        audits.extend(match named {
-            Ok((named, recovered)) => audited(named, Ok(recovered)),
-            Err(error) => audited(path, Err(error)),
-        });
-        let Some(segment) = segment(path, recovered, discard, note)? else { continue };
-        let life = segment.identity();
-        let earlier = segments.iter().position(|one| life.is_some() && one.identity() == life);
-        let Some(earlier) = earlier else {
-            segments.push(segment);
-            continue;
-        };
-        let (fewer, more) = match segments[earlier].messages < segment.messages {
-            true => (std::mem::replace(&mut segments[earlier], segment), &segments[earlier]),
-            false => (segment, &segments[earlier]),
-        };
-        let why = format!("is a copy of {}", more.path.display());
-        note(set_segment_aside(&fewer.path, &why)?);
-    }
-    Ok((segments, newest, audits))
-}
-
-/// A segment as it was found; None if it was renamed as damaged.
-fn segment(
-    path: &Path,
-    recovered: Result<(PathBuf, Recovered), FilesError>,
-    discard: Discard<'_>,
-    note: &mut dyn FnMut(String),
-) -> Result<Option<Segment>, PoolError> {
-    if let Some(why) = damage(&recovered) {
-        if !discard.takes(path) {
-            note(set_segment_aside(path, &why)?);
-            return Ok(None);
-        }
-        note(format!("{}: {why}; it will be overwritten", path.display()));
-        return Ok(Some(Segment::empty(path.to_path_buf())));
-    }
-    let (path, Recovered { completed, found, .. }) = recovered?;
-    if completed {
-        note(format!("{}: was unfinished, and has been completed", path.display()));
-    }
-    if completed && found.gaps.durable_blocks > 0 {
-        let (blocks, bytes) = (found.gaps.blocks, found.gaps.bytes);
-        let path = path.display();
-        note(format!("{path}: is damaged: {blocks} blocks, {bytes} bytes, are missing"));
-    }
-    // A segment without any is used first: overwriting it loses nothing.
-    let unused = Segment { messages: found.messages(), ..Segment::empty(path) };
-    let Some(life) = found.life.filter(|_| found.holds_data()) else { return Ok(Some(unused)) };
-    let Identity { recording_id, sequence } = life.identity;
-    let (sequence, begun) = (Some(sequence), Some(Begun::Before(life.created_ns)));
-    Ok(Some(Segment { sequence, recording_id, begun, ..unused }))
-}
-
-/// Which damaged segments may be overwritten.
-#[derive(Clone, Copy)]
-struct Discard<'a> {
-    damaged: bool,
-    /// Whose lives are damaged may not be known any more.
-    but: &'a [Incident],
-}
-
-impl Discard<'_> {
-    fn takes(&self, path: &Path) -> bool {
-        let file = stem(path);
-        let mut kept = self.but.iter().flat_map(|incident| &incident.segments);
-        self.damaged && !kept.any(|segment| segment.file == file)
-    }
-}
-
 /// The name of a segment, with records or without.
-fn stem(path: &Path) -> String {
+pub(super) fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
@@ -701,33 +554,6 @@ fn remove_oldest(
         removed += 1;
     }
     Ok(removed)
-}
-
-/// Why a segment can be neither completed nor read as a whole, although it may hold data.
-fn damage(recovered: &Result<(PathBuf, Recovered), FilesError>) -> Option<String> {
-    match recovered {
-        Ok((_, Recovered { found: Examined { unreadable: Some(unreadable), .. }, .. })) => {
-            Some(unreadable.to_string())
-        }
-        Ok((_, recovered)) if recovered.found.state == State::Damaged => {
-            Some(NO_DEFINITIONS.into())
-        }
-        Err(FilesError::Recover { why, .. }) if !why.is_io() => Some(why.to_string()),
-        _ => None,
-    }
-}
-
-/// Renames it and returns a note. The directory is locked, so the name stays free.
-fn set_segment_aside(path: &Path, why: &str) -> Result<String, PoolError> {
-    let named = |number: u32| {
-        let mut name = path.as_os_str().to_os_string();
-        name.push(format!("{DAMAGED}-{number}"));
-        PathBuf::from(name)
-    };
-    let free = (1..).map(named).find(|name| !name.exists());
-    let aside = free.ok_or_else(|| at(path)(io::ErrorKind::AlreadyExists.into()))?;
-    fs::rename(path, &aside).map_err(at(path))?;
-    Ok(format!("{}: {why}; it is kept as {}", path.display(), aside.display()))
 }
 
 pub(super) fn open_segment(path: &Path, direct: bool) -> io::Result<File> {

@@ -15,7 +15,8 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use steadyio_core::interrupt::Interrupt;
 
-use super::files::{Making, PoolError, at, open_segment};
+use super::files::{Making, PoolError, SEGMENTS_MIN, at, open_segment};
+use super::in_place;
 use crate::mcap::names::{named, unused_segment};
 use steadyio_core::memory::AlignedBuffer;
 
@@ -48,9 +49,8 @@ pub(super) fn create_missing(
     if needed > 0 && segment_bytes > allowed {
         return Err(PoolError::FileLimit { segment_bytes, allowed });
     }
-    let stat = statvfs(dir).map_err(|error| at(dir)(error.into()))?;
-    let free = stat.f_bavail * stat.f_frsize;
-    if needed > free {
+    let free = free_bytes(dir)?;
+    if needed > free && wanted.keep_free_bytes == 0 {
         return Err(PoolError::NoSpace { dir: dir.to_path_buf(), needed, free });
     }
     let mut number = 0;
@@ -59,6 +59,10 @@ pub(super) fn create_missing(
         number += 1;
         if paths.contains(&path) || paths.contains(&named(&path, true)) {
             continue;
+        }
+        if wanted.lacks_space(paths.len(), segment_bytes)? {
+            note(wanted.shortage(paths.len()));
+            break;
         }
         let which = format!("segment {} of {count}", paths.len() + 1);
         note(format!("making {which}, {segment_bytes} bytes"));
@@ -70,9 +74,40 @@ pub(super) fn create_missing(
             }
         };
         create(&path, segment_bytes, &mut progress, stop)?;
+        if wanted.lacks_space(paths.len(), 0)? {
+            // Others have taken space while it was filled.
+            fs::remove_file(&path).map_err(at(&path))?;
+            note(wanted.shortage(paths.len()));
+            break;
+        }
         paths.push(path);
     }
     Ok(())
+}
+
+fn free_bytes(dir: &Path) -> Result<u64, PoolError> {
+    let stat = statvfs(dir).map_err(|error| at(dir)(error.into()))?;
+    Ok(stat.f_bavail * stat.f_frsize)
+}
+
+impl Making<'_> {
+    /// Whether one more segment leaves less free than is asked for. Recording needs
+    /// some in any case.
+    fn lacks_space(&self, segments: usize, bytes: u64) -> Result<bool, PoolError> {
+        if self.keep_free_bytes == 0 || segments < SEGMENTS_MIN {
+            return Ok(false);
+        }
+        Ok(free_bytes(self.dir)? < self.keep_free_bytes.saturating_add(bytes))
+    }
+
+    fn shortage(&self, segments: usize) -> String {
+        let &Making { dir, count, keep_free_bytes, .. } = self;
+        format!(
+            "{}: others have taken space: recording with {segments} segments, not {count}, so that \
+             {keep_free_bytes} bytes stay free",
+            dir.display()
+        )
+    }
 }
 
 /// It gets its name last, so a file of that name is complete.
@@ -90,6 +125,7 @@ fn create(
         .open(&unfinished)
         .map_err(at(&unfinished))?;
     let mut fill = || -> Result<(), PoolError> {
+        in_place::keep_in_place(&file, path)?;
         match fallocate(&file, FallocateFlags::empty(), 0, segment_bytes) {
             // All of it is written anyway.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}

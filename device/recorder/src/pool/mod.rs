@@ -8,7 +8,7 @@
 //!
 //! Channels may be declared while recording: [`Recorder::add_channel`].
 //!
-//! Reading order: [`files`] (the pool), [`pins`] (what of it is not overwritten), `making` and
+//! Reading order: [`files`] (the pool), `found` (what a start finds), [`pins`] (what of it is not overwritten), `making`, `in_place` and
 //! `renamer` (its files), [`direct_io`] (I/O),
 //! [`flight`] (what is durable),
 //! [`job`] (I/O of segments other than records), [`stage`] (records to segments, and what happens
@@ -29,6 +29,8 @@ mod faults;
 pub mod files;
 pub mod flight;
 pub mod flush;
+mod found;
+mod in_place;
 pub mod job;
 pub mod making;
 pub mod meters;
@@ -51,7 +53,7 @@ use self::stage::{Parts, Stage, buffer_sizes};
 use self::thread::WriterThread;
 use self::writer::Writer;
 use super::channel::{Channel, Consumer, SharedChannels, open, open_shared};
-use super::config::{ChannelConfig, ConfigError, RecorderConfig};
+use super::config::{ChannelConfig, ConfigError, RecorderConfig, Retention};
 use super::control::{Control, Facts};
 use super::incident::keeper::Keeper;
 use super::ledger::{Account, Ledger};
@@ -135,6 +137,10 @@ fn open_pool(
         count: segments as usize,
         segment_bytes: config.segment_bytes,
         discard_damaged: config.discard_damaged,
+        keep_free_bytes: match config.retention {
+            Retention::MinFreeBytes(bytes) => bytes,
+            _ => 0,
+        },
         shrink,
     };
     let pool = Pool::open(&made, note, stop)?;

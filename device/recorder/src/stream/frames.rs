@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::framing::{Problem, Step, StreamError, StreamItem};
+use super::framing::{PERIOD_NS_MIN, Problem, RATE_BYTES_S_MAX, Step, StreamError, StreamItem};
 
 /// Every stream begins with this, and its version.
 pub const MAGIC: [u8; 7] = *b"\x89STEADY";
@@ -242,6 +242,16 @@ impl Frames {
         if record_bytes_max > RECORD_BYTES_MAX {
             let (length, max) = (record_bytes_max.into(), RECORD_BYTES_MAX.into());
             return Err(Problem::Length { frame: "record", length, min: 0, max });
+        }
+        if period_ns > 0 {
+            let rate = u128::from(record_bytes_max) * 1_000_000_000 / u128::from(period_ns);
+            if period_ns < PERIOD_NS_MIN || rate > u128::from(RATE_BYTES_S_MAX) {
+                return Err(Problem::Rate {
+                    topic: topic.topic,
+                    bytes: record_bytes_max,
+                    period_ns,
+                });
+            }
         }
         let has_schema = !topic.schema_encoding.is_empty() || !topic.schema_data.is_empty();
         if topic.schema_name.is_empty() && has_schema {

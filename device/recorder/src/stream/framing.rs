@@ -43,6 +43,11 @@ pub struct StreamError {
     pub problem: Problem,
 }
 
+/// A shorter period is a mistake, which must not decide how much memory is locked.
+pub(super) const PERIOD_NS_MIN: u64 = 1_000;
+/// No device that this recorder is for takes more.
+pub(super) const RATE_BYTES_S_MAX: u64 = 1 << 30;
+
 /// What can be wrong with a stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
@@ -61,6 +66,11 @@ pub enum Problem {
     Field { field: &'static str },
     #[error("{field} of a frame is not UTF-8")]
     Utf8 { field: &'static str },
+    #[error(
+        "topic {topic:?} declares {bytes} bytes every {period_ns} ns: a period must be at least \
+         {PERIOD_NS_MIN} ns, and {RATE_BYTES_S_MAX} bytes per second at most may come"
+    )]
+    Rate { topic: String, bytes: u32, period_ns: u64 },
     #[error("a schema has a name; without one its encoding and data must be empty")]
     Schema,
     #[error("metadata {key:?} of topic {id}: must come once, and before its topic frame")]

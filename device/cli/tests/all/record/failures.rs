@@ -82,6 +82,8 @@ fn a_failure_is_told_at_once_with_its_end_and_costs_nothing_that_the_ring_can_ho
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
+    let rest: Vec<String> = said.map(|line| line.unwrap()).collect();
+    assert!(!rest.iter().any(|line| line.contains("File too large")), "it is over: {rest:?}");
     assert!(total(&output, "durable") > 400);
     assert_eq!(total(&output, "durable"), total(&output, "received"));
 }

@@ -408,3 +408,35 @@ fn a_signal_before_the_producers_have_begun_leaves_no_record() {
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(!socket.exists() && read(dir.path()).is_empty());
 }
+
+#[test]
+fn a_producer_with_an_absurd_period_is_rejected_and_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("socket");
+    let input = format!("unix:{}", socket.display());
+    let child = record(dir.path(), &["--input", &input, "--framing", "frames"]);
+    let pid = Pid::from_child(&child);
+    let mut good = connect(&socket);
+    good.write_all(&[beginning(&["/good"]), frames(0, 0..100)].concat()).unwrap();
+    for period_ns in [1, 1_001] {
+        let absurd = Topic { period_ns, record_bytes_max: 2_000_000, ..topic("/bad") };
+        let mut bad = connect(&socket);
+        let head = [HEAD.to_vec(), topic_frame(1, &absurd).unwrap(), begin_frame()].concat();
+        let _ = bad.write_all(&head);
+        // Until it is rejected.
+        let _ = std::io::Read::read(&mut bad, &mut [0; 1]);
+    }
+    let mut other = connect(&socket);
+    other.write_all(&[beginning(&["/other"]), frames(0, 0..100)].concat()).unwrap();
+    for mut producer in [good, other] {
+        producer.shutdown(std::net::Shutdown::Write).unwrap();
+        // Until it was read to its end.
+        let _ = std::io::Read::read(&mut producer, &mut [0; 1]);
+    }
+    kill_process(pid, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("declares 2000000 bytes every 1 ns"), "{}", stderr(&output));
+    let found = read(dir.path());
+    assert_eq!((found["/good"].len(), found["/other"].len()), (100, 100));
+}

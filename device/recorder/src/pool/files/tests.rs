@@ -13,7 +13,14 @@ fn open(
     segment_bytes: u64,
     note: &mut dyn FnMut(String),
 ) -> Result<Pool, PoolError> {
-    let wanted = Making { dir, count, segment_bytes, discard_damaged: false, shrink: false };
+    let wanted = Making {
+        dir,
+        count,
+        segment_bytes,
+        discard_damaged: false,
+        keep_free_bytes: 0,
+        shrink: false,
+    };
     Pool::open(&wanted, note, &Interrupt::default())
 }
 
@@ -103,6 +110,7 @@ fn making_segments_stops_when_it_is_told_to() {
     };
     let dir_path = dir.path();
     let wanted = Making {
+        keep_free_bytes: 0,
         dir: dir_path,
         count: 3,
         segment_bytes: BYTES,
@@ -203,4 +211,25 @@ proptest! {
             }
         }
     }
+}
+
+/// Space that is to stay free stays free, even if others take some while segments are made.
+#[test]
+fn fewer_segments_are_made_if_others_take_the_space() {
+    let dir = tempfile::tempdir().unwrap();
+    let stat = rustix::fs::statvfs(dir.path()).unwrap();
+    // More than there will ever be.
+    let keep_free_bytes = (stat.f_blocks * stat.f_frsize).max(1);
+    let wanted = Making {
+        dir: dir.path(),
+        count: 5,
+        segment_bytes: BYTES,
+        discard_damaged: false,
+        keep_free_bytes,
+        shrink: false,
+    };
+    let mut notes = Vec::new();
+    let pool = Pool::open(&wanted, &mut |text| notes.push(text), &Interrupt::default()).unwrap();
+    assert_eq!(pool.count(), 2);
+    assert!(notes.iter().any(|note| note.contains("others have taken")), "{notes:?}");
 }

@@ -2,11 +2,16 @@
 //! Segments whose blocks were changed by something else than a power cut: what is whole is kept,
 //! what is missing is counted, and nothing is written over what could be data.
 
+use std::cell::Cell;
+use std::io;
+
 use proptest::prelude::*;
 use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::layout::{HEAD_BYTES, LayoutConfig};
 use steadyio_recorder::mcap::private::{BlockKind, BlockRecord};
+use steadyio_recorder::mcap::reading::{Found, read};
 use steadyio_recorder::mcap::recover::{State, examine};
+use steadyio_recorder::mcap::storage::Storage;
 
 use super::segment::disk::{Disk, recover, recover_and_cut};
 use super::segment::doctor;
@@ -302,6 +307,46 @@ fn a_finished_segment_with_damaged_blocks_is_told_and_left() {
         let lost = if at < 8_192 { 0 } else { 3 };
         assert_eq!(found, 30 - lost);
     }
+}
+
+/// A file of which a block lands while it is read.
+struct Landing {
+    before: Disk,
+    after: Disk,
+    looks: Cell<u32>,
+}
+
+impl Storage for Landing {
+    fn bytes(&self) -> io::Result<u64> {
+        self.before.bytes()
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.looks.set(self.looks.get() + u32::from(offset == 0));
+        if self.looks.get() < 6 { &self.before } else { &self.after }.read(offset, buffer)
+    }
+}
+
+#[test]
+fn a_block_that_is_on_its_way_is_no_gap_for_a_reader() {
+    let mut script = Script::begin(RECYCLED, 2, 7);
+    for at in 0..12_u32 {
+        assert!(script.push(Sent::new((at % 2) as u16, at + 1, vec![at as u8; 100])));
+        if at % 3 == 2 {
+            script.flush_unsynced();
+        }
+    }
+    let whole = image(&script);
+    let (write, _) = blocks(&script)[1];
+    let mut missing = whole.clone();
+    missing[write.offset as usize..][..write.bytes.len()].fill(0);
+    let (before, after) = (Disk::new(missing), Disk::new(whole));
+    let landing = Landing { before, after, looks: Cell::new(0) };
+    let Ok(Found::Messages(found)) = read(&landing) else { panic!("no messages") };
+    assert_eq!((found.gaps, found.evidence.present), (Gaps::default(), 12));
+    // One that does not land is a gap.
+    let Ok(Found::Messages(found)) = read(&landing.before) else { panic!("no messages") };
+    assert_eq!((found.gaps.blocks, found.evidence.present), (1, 9));
 }
 
 /// Where something is changed, and how.

@@ -79,7 +79,7 @@ fn check(image: Vec<u8>, script: &Script, former: &[Sent], durable: usize) {
     assert_eq!(again, image, "nothing is left to do");
 }
 
-/// A finished segment with room left, and what another recording adds to it.
+/// A finished segment with room left, and another recording that continues it.
 fn continued() -> (Vec<u8>, Script) {
     let mut first = Script::begin(RECYCLED, 2, 1);
     for at in 0..20_u32 {
@@ -115,7 +115,7 @@ fn cuts_in_any_sector_of_any_write_that_continues_a_segment_lose_nothing_durable
             assert_eq!((found.state, found.damaged), (State::Finished, false));
             let messages = messages(&image);
             assert!(messages.len() >= durable, "{} of {durable} durable", messages.len());
-            assert_eq!(messages, script.sent[..messages.len()], "a prefix of what was sent");
+            assert_eq!(messages, script.sent[..messages.len()]);
             let (again, _) = recover(image.clone()).unwrap();
             assert_eq!(again, image, "nothing is left to do");
         }

@@ -163,3 +163,24 @@ fn a_segment_whose_head_was_wiped_is_not_taken_for_unused() {
     drop(Recorder::start(&config, &mut |note| notes.push(note)).unwrap());
     assert!(notes[0].ends_with("segment-00000.mcap.damaged-1"), "{notes:?}");
 }
+
+#[test]
+fn a_finished_segment_without_a_whole_block_keeps_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 10);
+    recorder.finish().unwrap();
+    let path = dir.path().join("segment-00000.mcap");
+    let mut bytes = fs::read(&path).unwrap();
+    for block in bytes[8_192..100_000].chunks_mut(4_096) {
+        block[200] ^= 1;
+    }
+    fs::write(&path, &bytes).unwrap();
+    let (named, recovered) = recover_segment(&path, true).unwrap();
+    assert_eq!(
+        (named, recovered.found.damaged, recovered.found.messages()),
+        (path.clone(), true, 0)
+    );
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}

@@ -22,7 +22,7 @@ fn log_times(dir: &Path) -> Vec<u64> {
 #[test]
 fn a_restart_loop_loses_nothing_older_than_what_came() {
     let dir = tempfile::tempdir().unwrap();
-    // What comes takes half of it: blocks of 4 KiB at least.
+    // The new records take half of it: blocks of 4 KiB at least.
     let config = RecorderConfig {
         segment_bytes: 2 << 20,
         retention: Retention::Segments(4),

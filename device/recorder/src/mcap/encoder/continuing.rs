@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An encoder that goes on behind blocks that are in the file: for the recovery, and for a recording
+//! that continues a finished segment.
+
+use super::{Encoder, Step};
+use crate::mcap::account::ChannelLedger;
+use crate::mcap::index::MetadataPlace;
+use crate::mcap::layout::Layout;
+use crate::mcap::private::Life;
+use crate::mcap::resume::Resumable;
+use crate::mcap::scan::{EndBlock, Scanned};
+use crate::mcap::wire::RECORD_HEAD_BYTES;
+
+impl Encoder {
+    /// Continues a finished segment: its life goes on where its end block is. All blocks in front of
+    /// that are durable. The ledger is the one that the accounts begin with.
+    pub fn resume_life(&mut self, found: Resumable, ledger: &[ChannelLedger]) {
+        let Resumable { life, scanned } = found;
+        (self.begun, self.in_file) = (scanned.begun, scanned.begun);
+        self.layout = Layout::of(*self.layout.config(), scanned.begun);
+        self.life = life;
+        self.index = scanned.index;
+        self.index.grow(&self.definitions);
+        self.chunk.clear();
+        self.lost_written.fill(0);
+        for (written, channel) in self.lost_written.iter_mut().zip(ledger) {
+            *written = channel.lost;
+        }
+        self.step = Step::Data;
+        self.offset = scanned.end.map_or(scanned.offset, |end| end.offset);
+        self.number = scanned.blocks - 1;
+        self.durable = self.number;
+    }
+
+    /// Number of the next block.
+    pub fn next_block(&self) -> u32 {
+        self.number
+    }
+
+    /// Continues after the blocks found of a life. Called by the recovery only.
+    pub(in crate::mcap) fn resume(life: Life, found: Scanned) -> Encoder {
+        let mut encoder = Encoder::new(found.layout, found.definitions);
+        encoder.life = life;
+        encoder.index = found.index;
+        encoder.offset = found.offset;
+        encoder.number = found.blocks;
+        encoder.durable = found.durable;
+        encoder.step = Step::Data;
+        encoder.gaps = found.gaps;
+        if found.gaps.blocks > 0 {
+            encoder.index.metadata[2] = Some(MetadataPlace::default());
+        }
+        if let Some(EndBlock { offset, padding_end }) = found.end {
+            // Where blocks are missing the tail is shorter than the recorder's would have been.
+            let between = encoder.seal_offset(offset).checked_sub(padding_end);
+            if between.is_some_and(|bytes| bytes == 0 || bytes >= RECORD_HEAD_BYTES as u64) {
+                encoder.step = Step::Ended { end_offset: offset, padding_end };
+            } else {
+                encoder.offset = offset;
+                encoder.number -= 1;
+            }
+        }
+        encoder
+    }
+
+    /// Whether the end block exists. Called by the recovery only.
+    pub(in crate::mcap) fn is_ended(&self) -> bool {
+        matches!(self.step, Step::Ended { .. })
+    }
+}

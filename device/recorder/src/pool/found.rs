@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The segments that a start finds: completes those that were left open, and renames those that are
+//! damaged or there twice.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::files::{PoolError, Segment, at, stem};
+use super::pins::Begun;
+use crate::audit;
+use crate::config::is_segment_size;
+use crate::incident::Incident;
+use crate::mcap::files::{
+    FilesError, NO_DEFINITIONS, Recovered, audited, examine_file, recover_segment,
+};
+use crate::mcap::names::{DAMAGED, is_damaged_segment, is_segment};
+use crate::mcap::private::Identity;
+use crate::mcap::reading;
+use crate::mcap::recover::{Examined, RecoverError, State};
+
+/// The segments of a directory before a start changes anything.
+pub(super) struct Existing {
+    pub(super) paths: Vec<PathBuf>,
+    /// How many were renamed as damaged.
+    pub(super) set_aside: usize,
+    /// Shorter than segments are, next to others that are not.
+    pub(super) cut: Vec<PathBuf>,
+}
+
+pub(super) fn existing(dir: &Path, segment_bytes: u64) -> Result<Existing, PoolError> {
+    let mut paths = Vec::new();
+    let (mut set_aside, mut cut) = (0, Vec::new());
+    for entry in fs::read_dir(dir).map_err(at(dir))? {
+        let entry = entry.map_err(at(dir))?;
+        let path = entry.path();
+        set_aside += usize::from(is_damaged_segment(&entry.file_name()));
+        if !is_segment(&entry.file_name()) {
+            continue;
+        }
+        let metadata = entry.metadata().map_err(at(&path))?;
+        let (found, wanted) = (metadata.len(), segment_bytes);
+        if metadata.is_file() && found < wanted && is_of_size(&path, wanted) {
+            cut.push(path);
+            continue;
+        }
+        if !metadata.is_file() || (found != wanted && !is_segment_size(found)) {
+            return Err(PoolError::NoSegment { path, wanted });
+        }
+        if found != wanted {
+            return Err(PoolError::OtherSize { path, found, wanted });
+        }
+        paths.push(path);
+    }
+    paths.sort();
+    Ok(Existing { paths, set_aside, cut })
+}
+
+/// How many are copies of others.
+pub(super) fn copies(paths: &[PathBuf]) -> usize {
+    let life = |path: &PathBuf| reading::life(&File::open(path).ok()?).ok()?;
+    let identities: Vec<Identity> =
+        paths.iter().filter_map(life).map(|life| life.identity).collect();
+    let distinct: HashSet<&Identity> = identities.iter().collect();
+    identities.len() - distinct.len()
+}
+
+/// Whether a segment says that it has so many bytes, or cannot say anything.
+fn is_of_size(path: &Path, segment_bytes: u64) -> bool {
+    let recovered = examine_file(path, false);
+    let life = recovered.as_ref().ok().and_then(|recovered| recovered.found.life);
+    let is_unknown = || {
+        use RecoverError::{UnknownLife, Unreadable};
+        match &recovered {
+            Err(FilesError::Recover { why, .. }) => matches!(why, UnknownLife | Unreadable(_)),
+            found => found.as_ref().is_ok_and(|found| found.wiped),
+        }
+    };
+    life.map_or_else(is_unknown, |life| life.segment_bytes == segment_bytes)
+}
+
+/// Nothing is recorded into a segment that lacks its end, but the rest of it can be exported.
+pub(super) fn set_cut_aside(
+    cut: Vec<PathBuf>,
+    note: &mut dyn FnMut(String),
+) -> Result<Vec<audit::Found>, PoolError> {
+    let mut found = Vec::with_capacity(cut.len());
+    for path in cut {
+        found.extend(audited(&path, examine_file(&path, false).as_ref()));
+        note(set_segment_aside(&path, "is shorter than a segment: its end was cut off")?);
+    }
+    Ok(found)
+}
+
+/// Without those that were renamed as damaged, and the newest sequence number of any.
+pub(super) fn recover_all(
+    paths: &[PathBuf],
+    discard: Discard<'_>,
+    note: &mut dyn FnMut(String),
+) -> Result<(Vec<Segment>, u64, Vec<audit::Found>), PoolError> {
+    let mut segments: Vec<Segment> = Vec::with_capacity(paths.len());
+    let mut audits = Vec::with_capacity(paths.len());
+    let mut newest = 0;
+    for path in paths {
+        let recovered = recover_segment(path, false);
+        let found = recovered.as_ref().ok().and_then(|(_, recovered)| recovered.found.identity());
+        newest = newest.max(found.map_or(0, |identity| identity.sequence));
+        let named = recovered.as_ref().map(|(named, recovered)| (named.as_path(), recovered));
+        audits.extend(match named {
+            Ok((named, recovered)) => audited(named, Ok(recovered)),
+            Err(error) => audited(path, Err(error)),
+        });
+        let Some(segment) = segment(path, recovered, discard, note)? else { continue };
+        let life = segment.identity();
+        let earlier = segments.iter().position(|one| life.is_some() && one.identity() == life);
+        let Some(earlier) = earlier else {
+            segments.push(segment);
+            continue;
+        };
+        let (fewer, more) = match segments[earlier].messages < segment.messages {
+            true => (std::mem::replace(&mut segments[earlier], segment), &segments[earlier]),
+            false => (segment, &segments[earlier]),
+        };
+        let why = format!("is a copy of {}", more.path.display());
+        note(set_segment_aside(&fewer.path, &why)?);
+    }
+    Ok((segments, newest, audits))
+}
+
+/// A segment as it was found; None if it was renamed as damaged.
+fn segment(
+    path: &Path,
+    recovered: Result<(PathBuf, Recovered), FilesError>,
+    discard: Discard<'_>,
+    note: &mut dyn FnMut(String),
+) -> Result<Option<Segment>, PoolError> {
+    if let Some(why) = damage(&recovered) {
+        if !discard.takes(path) {
+            note(set_segment_aside(path, &why)?);
+            return Ok(None);
+        }
+        note(format!("{}: {why}; it will be overwritten", path.display()));
+        return Ok(Some(Segment::empty(path.to_path_buf())));
+    }
+    let (path, Recovered { completed, found, .. }) = recovered?;
+    if completed {
+        note(format!("{}: was unfinished, and has been completed", path.display()));
+    }
+    if completed && found.gaps.durable_blocks > 0 {
+        let (blocks, bytes) = (found.gaps.blocks, found.gaps.bytes);
+        let path = path.display();
+        note(format!("{path}: is damaged: {blocks} blocks, {bytes} bytes, are missing"));
+    }
+    // A segment without any is used first: overwriting it loses nothing.
+    let unused = Segment { messages: found.messages(), ..Segment::empty(path) };
+    let Some(life) = found.life.filter(|_| found.holds_data()) else { return Ok(Some(unused)) };
+    let Identity { recording_id, sequence } = life.identity;
+    let (sequence, begun) = (Some(sequence), Some(Begun::Before(life.created_ns)));
+    Ok(Some(Segment { sequence, recording_id, begun, ..unused }))
+}
+
+/// Which damaged segments may be overwritten.
+#[derive(Clone, Copy)]
+pub(super) struct Discard<'a> {
+    pub(super) damaged: bool,
+    /// Whose lives are damaged may not be known any more.
+    pub(super) but: &'a [Incident],
+}
+
+impl Discard<'_> {
+    fn takes(&self, path: &Path) -> bool {
+        let file = stem(path);
+        let mut kept = self.but.iter().flat_map(|incident| &incident.segments);
+        self.damaged && !kept.any(|segment| segment.file == file)
+    }
+}
+
+/// Why a segment can be neither completed nor read as a whole, although it may hold data.
+fn damage(recovered: &Result<(PathBuf, Recovered), FilesError>) -> Option<String> {
+    match recovered {
+        Ok((_, Recovered { found: Examined { unreadable: Some(unreadable), .. }, .. })) => {
+            Some(unreadable.to_string())
+        }
+        Ok((_, recovered)) if recovered.found.state == State::Damaged => {
+            Some(NO_DEFINITIONS.into())
+        }
+        Err(FilesError::Recover { why, .. }) if !why.is_io() => Some(why.to_string()),
+        _ => None,
+    }
+}
+
+/// Renames it and returns a note. The directory is locked, so the name stays free.
+fn set_segment_aside(path: &Path, why: &str) -> Result<String, PoolError> {
+    let named = |number: u32| {
+        let mut name = path.as_os_str().to_os_string();
+        name.push(format!("{DAMAGED}-{number}"));
+        PathBuf::from(name)
+    };
+    let free = (1..).map(named).find(|name| !name.exists());
+    let aside = free.ok_or_else(|| at(path)(io::ErrorKind::AlreadyExists.into()))?;
+    fs::rename(path, &aside).map_err(at(path))?;
+    Ok(format!("{}: {why}; it is kept as {}", path.display(), aside.display()))
+}
