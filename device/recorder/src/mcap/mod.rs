@@ -8,11 +8,13 @@
 //! specified in `docs/spec/recording-segment-1.md`.
 //!
 //! In reading order: [`wire`] (numbers and records), [`definitions`] (schemas and channels),
-//! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (what
-//! the summary needs), [`encoder`]. The way back: [`scan`] decodes a block, [`digest`] adds up what
-//! blocks hold, [`evidence`] what they should hold, `follow` goes from block to block, [`sealed`] trusts a tail, [`recover`] decides
-//! and completes, [`files`] does so for directories, which [`names`] then tell; [`resume`] continues a segment; [`reading`] is for who wants the messages. [`sectors`] reads around what a
-//! device cannot read. Only [`storage`], [`files`] and [`names`] know what a file is.
+//! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (for
+//! the summary), [`encoder`]. The way back: [`scan`] decodes a block, [`digest`] adds up the contents
+//! of blocks, and [`evidence`] says what they should be. `follow` goes from block to block, [`sealed`]
+//! trusts a tail, [`recover`] decides and completes. [`files`] does so for directories, whose names
+//! [`names`] sets. [`resume`] continues a segment; [`reading`] is for readers of messages.
+//! [`sectors`] reads around sectors that a device cannot read. Only [`storage`], [`files`] and
+//! [`names`] know what a file is.
 
 pub mod account;
 mod chunk;

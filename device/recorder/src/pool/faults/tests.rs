@@ -130,9 +130,9 @@ fn ours(found: &BTreeMap<PathBuf, Vec<u64>>) -> u64 {
     found.values().flatten().filter(|time| **time >= OURS).count() as u64
 }
 
-/// Segments of the earlier recording that are not whole any more.
+/// Segments of the earlier recording that are not whole any more; one may have been continued.
 fn kept_lost(before: &BTreeMap<PathBuf, Vec<u64>>, after: &BTreeMap<PathBuf, Vec<u64>>) -> usize {
-    before.iter().filter(|(path, times)| after[*path] != **times).count()
+    before.iter().filter(|(path, times)| !after[*path].starts_with(times)).count()
 }
 
 fn assert_consistent(account: &Account) {
@@ -249,13 +249,13 @@ fn fault(when: When, how: How) -> Fault {
 #[test]
 fn a_flush_that_fails_for_good_costs_one_kept_segment_at_most() {
     for engine in ENGINES {
-        let mut run = Run::start(engine, &[fault(When::Syncs(4..EVER), How::Fail(libc::EIO))]);
+        let mut run = Run::start(engine, &[fault(When::Syncs(8..EVER), How::Fail(libc::EIO))]);
         run.append(0..500, ms(1));
         run.wait_until(Run::is_waiting);
         assert!(run.account().durable.records > 0);
         let before = run.before.clone();
         let (lost, found, run) = run.finish(Ended::Failed);
-        assert!(lost > 0 && kept_lost(&before, &found) == 1);
+        assert!(lost > 0 && kept_lost(&before, &found) <= 1);
         let trouble = run.recorder.meters().trouble().unwrap();
         assert!(trouble.contains("Input/output error"), "{trouble}");
     }
