@@ -5,7 +5,7 @@
 //! sets what its queue offers, each a [`value`], and [`knob_guard`] restores it whatever happens;
 //! [`declared`] tells k2 about real-time tasks; [`blocked`] is what k2 counts of waits;
 //! [`occupied`] tells who uses a disk and what it holds; [`interrupt`] ends a run early,
-//! [`diagnostic`] writes to standard error, [`memory`] is what no page fault can hit,
+//! [`mod@diagnostic`] writes to standard error, [`memory`] is what no page fault can hit,
 //! [`scheduling`] makes a thread real-time, and [`kworkers`] the kernel's for a card; [`latency`]
 //! counts latencies while they happen, [`histogram`] says what they were, [`kernel`] on what they
 //! were measured; [`random`] makes loads the same everywhere.

@@ -19,7 +19,7 @@ umount /run/mnt
 # shellcheck disable=SC2086
 emmc_reload $card "fault=write:error:sectors:$((block * 8 + 200))-$((block * 8 + 900))"
 mount_card
-record --total 1000KiB
+record --total 1500KiB
 expect "status" $? 3
 expect_at_least "segments given up" "$(pool_meter failed_segments)" 1
 expect_at_least "lost" "$(lost)" 1
