@@ -41,7 +41,7 @@ class Recorder:
         loss_window_s: float | None = None,
         unit_bytes: int | None = None,
         longest_record_bytes: int | None = None,
-        late_topics: int = 16,
+        late_topics: int | None = None,
         late_definition_bytes: int | None = None,
         profile: str = "",
         when_full: str = "recycle",
@@ -52,7 +52,7 @@ class Recorder:
         writer_fifo_priority: int | None = None,
         writer_cpu: int | None = None,
         writer_io_class: int | None = None,
-        writer_io_level: int = 0,
+        writer_io_level: int | None = None,
         control_socket: _Path | None = None,
         note: Callable[[str], object] | None = None,
     ) -> Recorder: ...
