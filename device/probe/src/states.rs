@@ -29,7 +29,8 @@ pub struct States {
     /// the longest pause, and the least distance.
     pub pause_ns_max: f64,
     pub pause_kib_min: u64,
-    /// Commands that took longer than all of this allows; neighbours count once.
+    /// Commands that took longer than all of this allows, by more than the jitter: the other times are
+    /// no more exact than that. Neighbours count once.
     pub rare: u64,
 }
 
@@ -59,8 +60,8 @@ pub fn find(
     if writes {
         pauses(&mut states, samples, off_ns, &runs);
     }
-    let allowed_ns = states.allowed_ns().max(limit_ns);
-    let is_rare = |run: &&Run| off_ns[run.0..run.1].iter().any(|off| *off > allowed_ns);
+    let least_ns = (states.allowed_ns() + states.jitter_ns).max(limit_ns);
+    let is_rare = |run: &&Run| off_ns[run.0..run.1].iter().any(|off| *off > least_ns);
     states.rare = runs.iter().filter(is_rare).count() as u64;
     (states, off_ns.iter().map(|off| *off <= limit_ns).collect())
 }

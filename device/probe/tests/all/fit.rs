@@ -101,6 +101,7 @@ proptest! {
         }
         // What the model of these times allows covers all that was seen, but for the fit's error.
         prop_assert!(found.beyond_ns < 0.05 * found.longest_ns as f64, "{found:?}");
+        prop_assert_eq!(found.states.rare, 0, "{:?}", found);
     }
 }
 
