@@ -59,7 +59,7 @@ def test_writeback_throttling_is_found_and_turned_off(work: Path) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_line_below_a_finding_mends_it(release: str, work: Path) -> None:
+def test_the_line_below_a_finding_fixes_it(release: str, work: Path) -> None:
     environment = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
     command = ["sh", f"{GUEST_PROJECT}/tests/doctor/doctor.sh"]
     result = uml(release).boot(BootRequest(command, work, device=CARD, environment=environment))

@@ -4,6 +4,7 @@
 from pathlib import Path
 
 CLASSES = (*(f"rt{level}" for level in range(8)), "metadata", "best_effort", "idle")
+FAULTS = ("early", "late", "foreign", "interrupted", "over_k2")
 EVENTS = ("inserted", "merged", "dispatched", "split", "retried", "deferred", "completed")
 
 
@@ -21,6 +22,9 @@ class Disk:
         self.set("device/pre_eol_info", "0x01")
         self.set("queue/iosched/rt_block_us", "440")
         self.set("queue/iosched/rt_deadline_us", "0 0 0 0 5000 0 0 0")
+        counts = " ".join(f"{fault}=0" for fault in FAULTS)
+        task = f"level=0 block_us=440 pid=7 state=armed jobs=1 waited_ns_max=0 {counts}"
+        self.set("queue/iosched/rt_declared", task)
         waits = "count 0 over 0 max_ns 0 unguarded 0 max_ns 0 sum_ns 0"
         self.set("queue/iosched/rt_blocked", waits)
         counts = " ".join(f"{event} 0" for event in EVENTS)

@@ -63,10 +63,39 @@ def test_durable_writes_and_their_flushes_are_counted_and_late(release: str, wor
     assert +late == {"rt2": 40}
 
 
+def test_a_declared_task_that_breaks_something_is_shown_and_found(work: Path) -> None:
+    run("declared.sh", "test-plain.toml", work)
+    shown = [
+        task
+        for interval in lines(work / "watch.json")
+        for device in interval["devices"]
+        for task in (device["interval"] or {"declared": []})["declared"]
+    ]
+    assert {task["level"] for task in shown} == {2}
+    assert {task["state"] for task in shown} == {"armed", "no-limits"}
+    # dd reads at once again: all jobs but the first come before their time.
+    early = sum(task["faults"].get("early", 0) for task in shown)
+    assert 10 <= early < 20
+    texts = {}
+    for name in ("early", "unarmed", "end"):
+        document = json.loads((work / f"{name}.json").read_text("utf-8"))
+        texts[name] = {one["id"]: one["text"] for one in document["findings"]}
+    assert set(texts["early"]) == {"declared-faults"}
+    assert f"early {early} in {early + 1} jobs" in texts["early"]["declared-faults"]
+    assert set(texts["unarmed"]) == {"declared-unarmed", "declared-faults"}
+    assert "no-limits" in texts["unarmed"]["declared-unarmed"]
+    assert texts["end"] == {}
+
+
 def test_the_wear_of_a_drive_takes_root(work: Path) -> None:
     run("drive.sh", "test-nvme.toml", work)
     (drive,) = lines(work / "root.json")[-1]["devices"]
-    expected = {"used_ratio": 0.0, "reserve": "normal", "spare_ratio": 1.0, "media_errors": 0}
+    expected = {
+        "used_ratio": 0.0,
+        "reserve": "normal",
+        "spare_ratio": 1.0,
+        "media_errors": 0,
+    }
     assert drive["wear"] == expected
     (drive,) = lines(work / "nobody.json")[-1]["devices"]
     assert drive["wear"] is None and drive["interval"]["reads"]["count"] == 0

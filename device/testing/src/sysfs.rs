@@ -55,6 +55,7 @@ impl Sysfs {
         self.set(disk, "queue/iosched/rt_blocked", waits);
         let causes = "stall 0 unguarded 0 early 0 background 0 lower 0 rt 0 device 0";
         self.set(disk, "queue/iosched/rt_excess", &format!("{causes} max_ns 0\n"));
+        self.set(disk, "queue/iosched/rt_declared", "");
         self.set(disk, "queue/iosched/rt_block_us", "440\n");
         self.set(disk, "queue/iosched/rt_deadline_us", "0 0 0 0 5000 0 0 0\n");
         let counts = "inserted 0 merged 0 dispatched 0 split 0 retried 0 deferred 0 completed 0";

@@ -4,10 +4,13 @@
 //! A counter that is lower than before began again at 0, so all that it shows is new; this is how
 //! Prometheus takes it, too.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use steadyio_core::blocked::Blocked;
 use steadyio_core::histogram::Histogram;
 
+use crate::declared::{ARMED, Task};
 use crate::k2::{CLASSES, Counts, K2, Latency};
 use crate::sample::Sample;
 use crate::stat::Requests;
@@ -40,6 +43,16 @@ pub struct BlockedInterval {
     pub max_ns: u64,
 }
 
+/// A declared task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeclaredInterval {
+    pub level: u64,
+    pub pid: u64,
+    pub state: String,
+    /// By name; only those that were counted.
+    pub faults: BTreeMap<String, u64>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OperationInterval {
     pub count: u64,
@@ -57,6 +70,8 @@ pub struct DiskInterval {
     /// Those with requests; None without k2.
     pub classes: Option<Vec<ClassInterval>>,
     pub blocked: Option<BlockedInterval>,
+    /// Those that broke their declaration or its bound since, or are not armed.
+    pub declared: Vec<DeclaredInterval>,
     /// Whether k2's counters began again.
     #[serde(skip)]
     pub is_restarted: bool,
@@ -82,6 +97,8 @@ impl DiskInterval {
         let k2_before = before.and_then(|sample| sample.k2.as_ref());
         let is_restarted =
             now.k2.as_ref().zip(k2_before).is_some_and(|(now, before)| restarted(now, before));
+        // A task's counts outlive k2's.
+        let tasks_before = k2_before.map_or(&[][..], |k2| &k2.declared[..]);
         let k2_before = k2_before.filter(|_| !is_restarted);
         DiskInterval {
             reads: operation(now.stat.reads, stat.reads),
@@ -92,6 +109,7 @@ impl DiskInterval {
             blocked: now.k2.as_ref().and_then(|k2| {
                 Some(waits(k2.blocked.as_ref()?, k2_before.and_then(|k2| k2.blocked.as_ref())))
             }),
+            declared: now.k2.as_ref().map_or(vec![], |now| declared(now, tasks_before)),
             is_restarted,
         }
     }
@@ -145,6 +163,24 @@ fn class_between(
         late: grown(now.late, before.late),
         deadline_ns: deadline_us.map(|us| us * 1_000),
     }
+}
+
+fn declared(now: &K2, before: &[Task]) -> Vec<DeclaredInterval> {
+    let of_task = |task: &Task| {
+        let same = before.iter().find(|one| (one.level, one.pid) == (task.level, task.pid));
+        // Under another scheduler it was not seen: what is new since is not known.
+        let same = same.or((task.fault("interrupted") > 0).then_some(task));
+        let of_before = |name: &str| same.map_or(0, |task| task.fault(name));
+        let new = task.faults.iter().map(|(name, count)| (name, grown(*count, of_before(name))));
+        DeclaredInterval {
+            level: task.level,
+            pid: task.pid,
+            state: task.state.clone(),
+            faults: new.filter(|(_, n)| *n > 0).map(|(name, n)| (name.clone(), n)).collect(),
+        }
+    };
+    let all = now.declared.iter().map(of_task);
+    all.filter(|task| task.state != ARMED || !task.faults.is_empty()).collect()
 }
 
 fn waits(now: &Blocked, before: Option<&Blocked>) -> BlockedInterval {
@@ -230,6 +266,30 @@ mod tests {
             DiskInterval::between(Some(&before), &sample(latency(&[(4096, 3)], 1)), SECOND_NS);
         assert!(!interval.is_restarted);
         assert_eq!(interval.classes.unwrap()[0].count, 3);
+    }
+
+    #[test]
+    fn a_declared_task_is_shown_once_it_broke_something() {
+        let with_late = |late, state: &str| {
+            let faults = vec![("late".into(), late), ("over_k2".into(), 4)];
+            let task = Task { level: 2, pid: 7, faults, state: state.into(), ..Task::default() };
+            let mut sample = sample(Latency::default());
+            sample.k2.as_mut().unwrap().declared = vec![task];
+            sample
+        };
+        let between = |before: &Sample, now: &Sample| {
+            DiskInterval::between(Some(before), now, SECOND_NS).declared
+        };
+        let before = with_late(3, ARMED);
+        assert_eq!(between(&before, &with_late(3, ARMED)), []);
+        let later = between(&before, &with_late(5, ARMED)).remove(0);
+        assert_eq!((later.level, later.pid), (2, 7));
+        assert_eq!(later.faults, BTreeMap::from([("late".into(), 2)]));
+        let mut interrupted = with_late(3, ARMED);
+        interrupted.k2.as_mut().unwrap().declared[0].faults[1] = ("interrupted".into(), 1);
+        assert_eq!(between(&sample(Latency::default()), &interrupted), []);
+        let unarmed = between(&before, &with_late(3, "no-limits")).remove(0);
+        assert_eq!((unarmed.state.as_str(), unarmed.faults.len()), ("no-limits", 0));
     }
 
     #[test]

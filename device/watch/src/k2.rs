@@ -5,6 +5,7 @@ use std::io;
 
 use steadyio_core::blocked::Blocked;
 
+use crate::declared::{self, Task};
 use crate::sysfs::Disk;
 
 pub const LEVELS: usize = 8;
@@ -64,6 +65,7 @@ pub struct K2 {
     pub blocked: Option<Blocked>,
     /// Real-time requests that took longer than they should have, by cause.
     pub excess: Vec<(String, u64)>,
+    pub declared: Vec<Task>,
     pub counts: Vec<Counts>,
     /// By level; 0: none.
     pub deadline_us: Vec<u64>,
@@ -80,6 +82,7 @@ impl K2 {
             latency: latency.into_iter().collect(),
             blocked: files.get("rt_blocked", parse_blocked),
             excess: files.get("rt_excess", parse_excess).unwrap_or_default(),
+            declared: files.get("rt_declared", declared::parse).unwrap_or_default(),
             counts: files.get("counts", parse_counts).unwrap_or_default(),
             deadline_us: files.get("rt_deadline_us", parse_numbers).unwrap_or_default(),
             rt_block_us: files.get("rt_block_us", |text| number(text, "number", text)),
@@ -113,11 +116,11 @@ impl Files<'_> {
     }
 }
 
-fn unclear(line: &str, wanted: &str) -> Unclear {
+pub(crate) fn unclear(line: &str, wanted: &str) -> Unclear {
     Unclear { file: String::new(), line: line.into(), wanted: wanted.into() }
 }
 
-fn number(text: &str, wanted: &str, line: &str) -> Result<u64, Unclear> {
+pub(crate) fn number(text: &str, wanted: &str, line: &str) -> Result<u64, Unclear> {
     text.trim().parse().map_err(|_| unclear(line, wanted))
 }
 

@@ -4,6 +4,7 @@
 
 mod families;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::{Registry, Unit};
 use steadyio_core::blocked::Blocked;
 
+use crate::declared::Task;
 use crate::k2::{CLASSES, Counts, INFINITY_NS, K2, Latency, bounds_ns};
 use crate::recorder::Status;
 use crate::sample::Sample;
@@ -48,6 +50,7 @@ impl Collector for Exposition {
         disks(&mut families, &self.0)?;
         classes(&mut families, &self.0)?;
         blocked(&mut families, &self.0)?;
+        declared(&mut families, &self.0)?;
         wear(&mut families, &self.0)?;
         recorders(&mut families, &self.0)
     }
@@ -212,6 +215,45 @@ fn blocked(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
     families.counter("k2_requests", "What became of requests", None, events)
 }
 
+/// Sums by level: a program may have declared a level that another one has, and then waits for it.
+fn declared(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
+    let by = |of: fn(&Task) -> Vec<(&'static str, String, f64)>| {
+        snapshot.under_k2().flat_map(move |(name, k2)| {
+            let mut sums = BTreeMap::new();
+            for task in &k2.declared {
+                for (key, value, number) in of(task) {
+                    *sums.entry((task.level, key, value)).or_insert(0.0) += number;
+                }
+            }
+            sums.into_iter().map(move |((level, key, value), sum)| {
+                let labels = with(of_device(name), "level", &level.to_string());
+                (if key.is_empty() { labels } else { with(labels, key, &value) }, sum)
+            })
+        })
+    };
+    let states = by(|task| vec![("state", task.state.clone(), 1.0)]);
+    families.gauge("declared_tasks", "Declared tasks by state", None, states)?;
+    let jobs = by(|task| vec![("", String::new(), task.jobs as f64)]);
+    families.counter("declared_jobs", "Jobs of declared tasks that began", None, jobs)?;
+    let faults = by(|task| {
+        task.faults.iter().map(|(name, count)| ("fault", name.clone(), *count as f64)).collect()
+    });
+    let help = "What broke a declaration or the bound that it has";
+    families.counter("declared_faults", help, None, faults)?;
+    let longest = snapshot.under_k2().flat_map(|(name, k2)| {
+        let mut longest = BTreeMap::new();
+        for task in &k2.declared {
+            let most = longest.entry(task.level).or_insert(0);
+            *most = task.waited_ns_max.max(*most);
+        }
+        longest.into_iter().map(move |(level, ns)| {
+            (with(of_device(name), "level", &level.to_string()), seconds(ns))
+        })
+    });
+    let help = "The longest wait of a declared task for lower levels";
+    families.gauge("declared_wait_max", help, Some(Unit::Seconds), longest)
+}
+
 fn ratio() -> Unit {
     Unit::Other("ratio".into())
 }
@@ -271,6 +313,12 @@ fn recorders(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
 mod tests {
     use super::*;
 
+    fn task(state: &str, late: u64) -> Task {
+        let faults = vec![("late".into(), late), ("over_k2".into(), 0)];
+        let (level, jobs, waited_ns_max) = (3, 10 * late, 400_000 * late);
+        Task { level, jobs, waited_ns_max, faults, state: state.into(), ..Task::default() }
+    }
+
     fn snapshot(latency: Latency) -> Arc<Snapshot> {
         let mut all = vec![Latency::default(); CLASSES.len()];
         all[4] = latency;
@@ -280,6 +328,7 @@ mod tests {
             blocked: Some(blocked),
             deadline_us: vec![0, 0, 0, 0, 5_000],
             excess: vec![("early".into(), 3)],
+            declared: vec![task("armed", 2), task("level-taken", 0)],
             ..K2::default()
         };
         let sample =
@@ -312,6 +361,22 @@ mod tests {
         let text = openmetrics(snapshot(Latency::default()));
         let excess = lines(&text, "steady_excess_total");
         assert_eq!(excess, ["steady_excess_total{device=\"mmcblk0\",cause=\"early\"} 3.0"]);
+    }
+
+    #[test]
+    fn declared_tasks_of_a_level_add_up() {
+        let text = openmetrics(snapshot(Latency::default()));
+        let level = "{device=\"mmcblk0\",level=\"3\"";
+        for expected in [
+            format!("steady_declared_tasks{level},state=\"armed\"}} 1.0"),
+            format!("steady_declared_tasks{level},state=\"level-taken\"}} 1.0"),
+            format!("steady_declared_jobs_total{level}}} 20.0"),
+            format!("steady_declared_faults_total{level},fault=\"late\"}} 2.0"),
+            format!("steady_declared_faults_total{level},fault=\"over_k2\"}} 0.0"),
+            format!("steady_declared_wait_max_seconds{level}}} 0.0008"),
+        ] {
+            assert!(text.contains(&expected), "{expected}\n{text}");
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-use super::judge;
 use super::system::{Policy, System, Task};
+use super::{declared, judge};
 
 /// Below that, an eighth of the tags for real-time is a single one.
 const TAGS_MIN: u64 = 16;
@@ -30,6 +30,11 @@ pub struct Finding {
     pub overrun: Option<String>,
 }
 
+/// Without a command, advice or time.
+pub fn finding(id: &'static str, text: String) -> Finding {
+    Finding { id, text, fix: None, advice: None, overrun: None }
+}
+
 /// All findings, the worst first.
 pub fn findings(system: &System) -> Vec<Finding> {
     let rules = [
@@ -44,7 +49,7 @@ pub fn findings(system: &System) -> Vec<Finding> {
         behind_usb,
     ];
     let settings = rules.iter().filter_map(|rule| rule(system));
-    settings.chain(judge::all(system)).collect()
+    settings.chain(judge::all(system)).chain(declared::all(system)).collect()
 }
 
 /// A card's requests end in a worker of the kernel, which such a task keeps from running.

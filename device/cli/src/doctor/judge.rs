@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Findings about layers and power states. Pure, as `findings`.
 
-use super::findings::Finding;
+use super::findings::{Finding, finding};
 use super::system::System;
 use crate::power::PowerState;
 
@@ -9,10 +9,6 @@ use crate::power::PowerState;
 const BKOPS_LIMIT: &str = "120s";
 const FLUSH_LIMIT: &str = "30s";
 const US_PER_MS: u64 = 1_000;
-
-fn finding(id: &'static str, text: String) -> Finding {
-    Finding { id, text, fix: None, advice: None, overrun: None }
-}
 
 pub fn all(system: &System) -> Vec<Finding> {
     let rules =

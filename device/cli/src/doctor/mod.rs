@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady doctor`: find settings that break a latency bound.
 //!
-//! [`system`] and [`layers`] read sysfs and /proc, [`mod@findings`] and [`judge`] judge; here are
+//! [`system`] and [`layers`] read sysfs and /proc, [`mod@findings`], [`judge`] and [`declared`] judge; here are
 //! arguments and output. Nothing is changed, and no root is needed.
 
+mod declared;
 mod findings;
 mod judge;
 mod layers;

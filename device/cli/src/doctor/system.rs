@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use steadyio_core::kworkers;
+use steadyio_watch::declared;
 
 use super::layers::Layers;
 use crate::power::{PowerState, power_states};
@@ -51,6 +52,8 @@ pub struct System {
     pub without_lazytime: Vec<PathBuf>,
     pub power: Vec<PowerState>,
     pub layers: Layers,
+    /// Tasks that programs have declared to k2.
+    pub declared: Vec<declared::Task>,
     /// k2's module is installed for this kernel.
     pub k2_installed: bool,
     /// What could not be looked at, in words.
@@ -136,8 +139,19 @@ impl System {
                     .into(),
             );
         }
+        system.look_at_declared_tasks(&roots.sys);
         system.look_at_processes(&roots.proc, numbers)?;
         Ok(system)
+    }
+
+    fn look_at_declared_tasks(&mut self, sys: &Path) {
+        let file = sys.join("block").join(&self.disk.name).join("queue/iosched/rt_declared");
+        // Another scheduler has no such file.
+        let Ok(text) = fs::read_to_string(file) else { return };
+        match declared::parse(&text) {
+            Ok(tasks) => self.declared = tasks,
+            Err(error) => self.unseen.push(format!("declared tasks: {error}")),
+        }
     }
 
     fn look_at_processes(&mut self, proc: &Path, numbers: &[u64]) -> io::Result<()> {

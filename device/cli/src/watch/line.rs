@@ -5,7 +5,10 @@ use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, UNIX_EPOCH};
 
-use steadyio_watch::interval::{BlockedInterval, ClassInterval, DiskInterval, OperationInterval};
+use steadyio_watch::declared::ARMED;
+use steadyio_watch::interval::{
+    BlockedInterval, ClassInterval, DeclaredInterval, DiskInterval, OperationInterval,
+};
 use steadyio_watch::recorder::RecorderInterval;
 use steadyio_watch::watch::{Device, Interval};
 
@@ -73,6 +76,7 @@ fn of_interval(scheduler: &str, interval: &DiskInterval) -> String {
         }
     }
     parts.extend(interval.blocked.as_ref().map(of_blocked));
+    parts.extend(interval.declared.iter().map(of_declared));
     parts.join("  ")
 }
 
@@ -102,6 +106,15 @@ fn of_blocked(blocked: &BlockedInterval) -> String {
         let _ = write!(text, " ({} too long)", blocked.over);
     }
     text
+}
+
+fn of_declared(task: &DeclaredInterval) -> String {
+    let mut words = vec![format!("declared rt{}", task.level)];
+    if task.state != ARMED {
+        words.push(format!("is not armed ({})", task.state));
+    }
+    words.extend(task.faults.iter().map(|(name, count)| format!("{name} {count}")));
+    words.join(" ")
 }
 
 fn of_recorder(recorder: &RecorderInterval) -> String {
@@ -138,6 +151,15 @@ mod tests {
             ..BlockedInterval::default()
         };
         assert_eq!(of_blocked(&blocked), "blocked 3 for 1.20 ms (1 too long)");
+    }
+
+    #[test]
+    fn a_declared_task_shows_its_state_and_what_it_broke() {
+        let faults = [("late".into(), 2), ("over_device".into(), 1)].into();
+        let mut task = DeclaredInterval { level: 2, pid: 7, state: ARMED.into(), faults };
+        assert_eq!(of_declared(&task), "declared rt2 late 2 over_device 1");
+        (task.state, task.faults) = ("no-limits".into(), [].into());
+        assert_eq!(of_declared(&task), "declared rt2 is not armed (no-limits)");
     }
 
     #[test]
