@@ -13,7 +13,7 @@ from steady_lab.devices.kinds import KINDS, MODULES
 from steady_lab.paths import PROJECT
 
 LAB = PROJECT / "lab" / "steady_lab"
-# From low to high. What lies beside the folders is shared by all of them, but for the entry point.
+# From low to high. What lies next to the folders is shared by all of them, but for the entry point.
 SHARED, *FOLDERS = (
     *("shared", "root", "kernels", "devices", "targets", "figures", "sweeps", "search", "pages"),
     "commands",

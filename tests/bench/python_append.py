@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What append() of the Python package takes on this machine's clock, and what reading takes.
 
-Beside it the official mcap package, which many programs write with: it packs a record into a
+Next to it the official mcap package, which many programs write with: it packs a record into a
 buffer, and writes the buffer to the file in the same call when that is large enough. Every call is
 timed by itself, so each row contains two readings of the clock, which the first row has alone. The
-collector of garbage runs as it does by default. Then the same beside another thread of Python that
+collector of garbage runs as it does by default. Then the same next to another thread of Python that
 computes: the interpreter hands its lock over every 5 ms, and append() cannot change that.
 
 Called by scripts/bench. Nothing here is asserted: a busy machine must not fail the tests. Only rows
@@ -108,8 +108,8 @@ def append(steadyio: Any, folder: Path, count: int) -> None:
         with (folder.parent / "other.mcap").open("wb") as file:
             show("mcap add_message, 100 bytes", timed(count, mcap_writer(file)))
         with Busy():
-            show("nothing, beside a thread", timed(count // 4, lambda: None))
-            show("append, beside a thread", timed(count // 4, lambda: a.append(RECORD)))
+            show("nothing, next to a thread", timed(count // 4, lambda: None))
+            show("append, next to a thread", timed(count // 4, lambda: a.append(RECORD)))
         lost = sum(account.lost.records for account in recorder.ledger().values())
         recorder.flush()
     print(f"lost: {lost} records")

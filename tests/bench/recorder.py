@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Recipes of `steady record` side by side on this machine's clock, and the pool's throughput.
 
-One ext4 on a loop device holds everything. Beside each recipe run a sequential reader, a buffered
+One ext4 on a loop device holds everything. Next to each recipe run a sequential reader, a buffered
 writer in the same small memory cgroup (so that the recorder's pages are reclaimed, too), and a
 storm of syncfs(). Then, with nothing beside, fio writes directly and the pool records, in turn, on
 the device throttled to several speeds and not at all (`--throughput`: only this).

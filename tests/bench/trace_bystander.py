@@ -2,7 +2,7 @@
 """What `steady trace -- PROGRAM` costs another program: CPU time of its reads and writes.
 
 The other program is dd, from /dev/zero to /dev/null. Each round measures it without a trace, beside
-one of a program that sleeps, and beside one of everything (`--all`), in turn; the medians of the
+one of a program that sleeps, and next to one of everything (`--all`), in turn; the medians of the
 rounds are printed, with those of the ratios within a round. By hand:
 `build/venv/bin/python tests/bench/trace_bystander.py`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""CPU time of `steady watch` beside 5,000 requests a second under k2, in instructions.
+"""CPU time of `steady watch` next to 5,000 requests a second under k2, in instructions.
 
 In a guest under QEMU whose clock counts instructions, one a ns: a share of its time is one of a
 core that does 1,000,000,000 instructions a second. What the kernel needs to show its counters is in

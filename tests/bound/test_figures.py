@@ -18,9 +18,9 @@ DECLARED_BLOCK_US = 440
 PERIODS_US = {"every 10 ms": 10_000, "every 33 ms": 33_000, "every 100 ms": 100_000}
 FIGURES = {
     "streams": ("read", "read"),
-    "streams-writes-read-beside-write": ("read", "write"),
-    "streams-writes-write-beside-read": ("write", "read"),
-    "streams-writes-write-beside-write": ("write", "write"),
+    "streams-writes-read-next-to-write": ("read", "write"),
+    "streams-writes-write-next-to-read": ("write", "read"),
+    "streams-writes-write-next-to-write": ("write", "write"),
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A card's requests beside a real-time task that computes: `steady with --kworkers-fifo`."""
+"""A card's requests next to a real-time task that computes: `steady with --kworkers-fifo`."""
 
 from pathlib import Path
 

@@ -53,7 +53,7 @@ FIXED_PACES = (0.80, 0.84, 0.87, 0.90, 0.93, 0.96)
 PACED_BOUNDS_US = (100, 200, 380)
 # The p99.9 of 5,000 writes scatters: the median of so many seeds.
 SEEDS = range(1, 6)
-# Real-time reads beside background writes; some drives suspend a program or an erase for a read.
+# Real-time reads next to background writes; some drives suspend a program or an erase for a read.
 MIXED = ("write=0", "bg_write=1", "sequential=0", "warm_ms=10000")
 SUSPENDING = "suspend_ns=50000"
 # Smaller differences of a p99.9 of 5,000 are chance: other seeds have them, too.
@@ -192,7 +192,7 @@ def mixed_lines() -> Iterable[str]:
         for name, words in cases:
             found = simulated(state, *MIXED, *words)
             times = (f"{found[key]:.0f}" for key in ("p50_us", "p99_us", "p999_us", "max_us"))
-            title = "alone" if name == "alone" else "beside random writes"
+            title = "alone" if name == "alone" else "next to random writes"
             cells = (f"{title}, {state}", name, f"{found['mb_s']:.0f}", *times)
             yield f"| {' | '.join(cells)} |"
 
@@ -217,7 +217,7 @@ def pace_cells(case: tuple[str, str]) -> list[str]:
 
 
 def pace_lines() -> Iterable[str]:
-    """Yield the table of fixed paces beside that which k2 learns, one column for each case."""
+    """Yield the table of fixed paces next to that which k2 learns, one column for each case."""
     cases = [(state, o) for o in OPERATIONS if "write" in o for state in SPEC]
     yield f"| of K2-1's MB/s at of K2-1's p99.9 | {' | '.join(f'{o}, {s}' for s, o in cases)} |"
     yield f"| --- |{' ---: |' * len(cases)}"

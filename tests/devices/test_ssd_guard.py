@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""k2's look-ahead on the model of an NVMe SSD beside fixed numbers in flight."""
+"""k2's look-ahead on the model of an NVMe SSD next to fixed numbers in flight."""
 
 import pytest
 from steady_lab.devices.ssd_load import build, simulated

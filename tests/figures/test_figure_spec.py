@@ -201,8 +201,8 @@ def test_a_key_that_cannot_be_set_is_named(workload: Path, key: str, says: str) 
 
 
 def test_applications_and_recordings_are_set_by_the_lab() -> None:
-    recording = read_workload(RECORDING, {"length.records": 7, "beside.run": "dd"}, "f")
-    assert (recording["length"]["records"], recording["beside"]["run"]) == (7, "dd")
+    recording = read_workload(RECORDING, {"length.records": 7, "background.run": "dd"}, "f")
+    assert (recording["length"]["records"], recording["background"]["run"]) == (7, "dd")
     application = read_workload(APPLICATION, {"application.background": "write"}, "f")
     assert application["application"]["background"] == "write"
 

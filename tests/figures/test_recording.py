@@ -31,8 +31,8 @@ TINY = Path(__file__).parent / "tiny-recording.toml"
         ("source", "period_us", 1.5, "period_us = 1.5: must be a whole number"),
         ("filesystem", "mkfs", ["-F", 1], "mkfs = "),
         ("filesystem", "type", "ext4", "type = 'ext4': unknown key"),
-        ("beside", "run", None, "run = None: must be shell commands"),
-        ("beside", "nice", 10, "nice = 10: unknown key"),
+        ("background", "run", None, "run = None: must be shell commands"),
+        ("background", "nice", 10, "nice = 10: unknown key"),
     ],
 )
 def test_a_wrong_value_is_named(table: str, key: str, value: object, said: str) -> None:
@@ -46,7 +46,7 @@ def test_a_wrong_value_is_named(table: str, key: str, value: object, said: str) 
 def test_what_the_shell_could_misread_is_quoted() -> None:
     raw = copy.deepcopy(load_toml(RECORDING))
     raw["filesystem"]["mkfs"] = ["-L", "two words; $(reboot)"]
-    raw["beside"]["run"] = "echo 'it works'"
+    raw["background"]["run"] = "echo 'it works'"
     recording = parse_workload(raw, "s4.toml").recording
     assert recording is not None
     script = recording_script(recording, "steady", "pool", ["--segments=3"])
@@ -56,19 +56,19 @@ def test_what_the_shell_could_misread_is_quoted() -> None:
     assert "--total=160000KiB" in script
 
 
-def test_a_pool_is_made_before_the_program_beside_starts() -> None:
+def test_a_pool_is_made_before_the_background_program_starts() -> None:
     recording = parse_workload(load_toml(RECORDING), "s4.toml").recording
     assert recording is not None
     script = recording_script(recording, "steady", "pool", [])
-    assert 0 < script.find("--prepare") < script.find("beside() {")
+    assert 0 < script.find("--prepare") < script.find("background() {")
     assert "--prepare" not in recording_script(recording, "steady", "append-fdatasync", [])
     assert "--dir /run/recording" in recording_script(recording, "steady", "pool", [], "memory")
 
 
-def test_class_bg_is_the_program_beside_or_the_changes_of_file() -> None:
+def test_class_bg_is_the_background_program_or_the_changes_of_file() -> None:
     raw = copy.deepcopy(load_toml(RECORDING))
-    for run, source in (("dd", "dd:beside.txt"), ("", "recording-changes:recording.json")):
-        raw["beside"]["run"] = run
+    for run, source in (("dd", "dd:background.txt"), ("", "recording-changes:recording.json")):
+        raw["background"]["run"] = run
         recording = parse_workload(raw, "s4.toml").recording
         assert recording is not None
         assert classes_of(recording) == ("rt=recording:recording.json", f"bg={source}")

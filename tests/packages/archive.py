@@ -19,7 +19,7 @@ from pathlib import Path
 from steady_lab.errors import LabError
 from steady_lab.root.apt import Apt
 
-# What a system has before anything is installed, beside the essential packages.
+# What a system has before anything is installed, next to the essential packages.
 SYSTEM = (
     *("apt", "systemd-sysv", "udev", "kmod", "util-linux", "procps"),
     *("initramfs-tools", "linux-image-amd64"),

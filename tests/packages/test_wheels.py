@@ -20,7 +20,7 @@ pytestmark = pytest.mark.reads(*WITHOUT_STEADY)
 
 
 def installed_lab(folder: Path) -> Path:
-    """The command, in an environment that has but the libraries of this one beside it."""
+    """The command, in an environment that has but the libraries of this one next to it."""
     subprocess.run([PROJECT / "scripts" / "wheels", folder, "steady-lab"], check=True)
     (wheel,) = folder.glob("steady_lab-*.whl")
     environment = folder / "environment"

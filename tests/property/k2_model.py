@@ -326,7 +326,7 @@ class Model:
         if let_go and self._may_look_ahead():
             return
         guarded = self._known(request.queue) and self._surely_looks_ahead()
-        _must(not guarded, f"{sectors} sectors without a look ahead, beside real-time")
+        _must(not guarded, f"{sectors} sectors without a look ahead, next to real-time")
         if not request.is_background:
             _must(sectors == request.count, f"real-time in pieces: {sectors} of {request.count}")
             return

@@ -52,7 +52,7 @@ def python(site_packages: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def steadyio(site_packages: Path) -> ModuleType:
-    """The installed package, in this process: with the libraries of the lab beside it."""
+    """The installed package, in this process: with the libraries of the lab next to it."""
     sys.path.insert(0, str(site_packages))
     return importlib.import_module("steadyio")
 

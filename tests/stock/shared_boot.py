@@ -35,7 +35,7 @@ class Run:
         return f"{self.script.stem}{programs}-{self.disk or 'null'}"
 
     def steady(self) -> Path:
-        """The command; if it is compiled here, with the example of C on libsteadyio beside it."""
+        """The command; if it is compiled here, with the example of C on libsteadyio next to it."""
         if not self.programs:
             return BUILD / "bin" / "steady"
         steady = build_steady_for(self.programs)

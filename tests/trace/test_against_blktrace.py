@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady trace` beside blktrace on one load: the same requests, and the same times.
+"""`steady trace` next to blktrace on one load: the same requests, and the same times.
 
 Both have a probe at the same tracepoints, so what they say of one request may differ by what lies
 between two probes: in a guest a reading of its virtual clock; on this machine whatever comes

@@ -4,7 +4,7 @@
 An application is a folder experiments/applications/NAME with two programs: `prepare OUT` runs in
 the guests' root, once, and makes OUT/card.img (what the emulated card holds) and whatever else
 `run` needs besides the folder's C files, which are made into libraries to preload;
-`run EVENTS SEED BACKGROUND` measures in the guest. A spec beside the folders (schema
+`run EVENTS SEED BACKGROUND` measures in the guest. A spec next to the folders (schema
 "steadyio.application/1", docs/spec/application-1.md) names folder and variants; a figure refers to
 it as its workload.
 """

@@ -22,7 +22,7 @@ RESULT = "recording.json"
 POOL = "pool"  # the recipe whose files are made before the recording
 CARD, MEMORY = "card", "memory"
 FOLDERS = {CARD: "/run/card", MEMORY: "/run"}  # in the guest, by a variant's `place`
-BESIDE_OUTPUT = "beside.txt"
+BACKGROUND_OUTPUT = "background.txt"
 
 
 @dataclass(frozen=True)
@@ -43,23 +43,23 @@ class Recording:
     record_kib: int
     arguments: tuple[str, ...]
     filesystem: Filesystem
-    beside_prepare: str
-    beside_run: str
+    background_prepare: str
+    background_run: str
 
 
 def take_recording(spec: Table) -> Recording:
     """Read a spec but for its name and variants; raises SpecError."""
-    length, source, beside = (spec.table(key) for key in ("length", "source", "beside"))
+    length, source, background = (spec.table(key) for key in ("length", "source", "background"))
     recording = Recording(
         records=length.integer("records", 1, RECORDS_MAX),
         period_us=source.integer("period_us", 1, PERIOD_US_MAX),
         record_kib=source.integer("record_kib", 1, RECORD_KIB_MAX),
         arguments=take_arguments(spec),
         filesystem=_filesystem(spec.table("filesystem")),
-        beside_prepare=_shell(beside, "prepare"),
-        beside_run=_shell(beside, "run"),
+        background_prepare=_shell(background, "prepare"),
+        background_run=_shell(background, "run"),
     )
-    for table in (length, source, beside):
+    for table in (length, source, background):
         table.close()
     return recording
 
@@ -105,7 +105,7 @@ cd /run/card
 {make_pool}
 sync
 # A program that ends is started again, until the recording ends; SIGINT lets dd say how far it got.
-beside() {{
+background() {{
     running=
     trap 'kill -INT "$running" || :; wait "$running" || :; exit 0' TERM
     while :; do
@@ -114,15 +114,15 @@ beside() {{
         wait "$running"
     done
 }}
-beside=
+background=
 if [ -n {run} ]; then
-    beside 2>"$work/{beside_output}" &
-    beside=$!
+    background 2>"$work/{background_output}" &
+    background=$!
 fi
 {record}
-if [ -n "$beside" ]; then
-    kill "$beside"
-    wait "$beside"
+if [ -n "$background" ]; then
+    kill "$background"
+    wait "$background"
 fi
 cd /
 umount /run/card
@@ -132,11 +132,13 @@ umount /run/card
 def classes_of(recording: Recording) -> tuple[str, str]:
     """Return what the script leaves in the work folder, in the words of `steady with --class`.
 
-    Class bg is the dd beside the recorder or, where there is none, the recorder's own changes from
+    Class bg is the dd next to the recorder or, where there is none, the recorder's own changes from
     one file or segment to the next.
     """
-    beside = f"dd:{BESIDE_OUTPUT}" if recording.beside_run else f"recording-changes:{RESULT}"
-    return f"rt=recording:{RESULT}", f"bg={beside}"
+    background = (
+        f"dd:{BACKGROUND_OUTPUT}" if recording.background_run else f"recording-changes:{RESULT}"
+    )
+    return f"rt=recording:{RESULT}", f"bg={background}"
 
 
 def recording_script(
@@ -144,7 +146,7 @@ def recording_script(
 ) -> str:
     """Return what the guest runs; `more` are the variant's arguments, `steady` is the program.
 
-    A pool is made before the program beside starts: that costs the card far more than recording.
+    A pool is made before the background program starts: that costs the card far more than recording.
     """
     command = [
         *(steady, "record", "--quiet", "--recipe", recipe),
@@ -158,9 +160,9 @@ def recording_script(
         mkfs=shlex.join(recording.filesystem.mkfs),
         mib=recording.filesystem.mib,
         mount=shlex.quote(recording.filesystem.mount),
-        prepare=recording.beside_prepare or ":",
+        prepare=recording.background_prepare or ":",
         make_pool=shlex.join([*command, "--prepare"]) if recipe == POOL else ":",
-        run=shlex.quote(recording.beside_run),
-        beside_output=BESIDE_OUTPUT,
+        run=shlex.quote(recording.background_run),
+        background_output=BACKGROUND_OUTPUT,
         record=f'{shlex.join([*command, total])} --out "$work/{RESULT}"',
     )

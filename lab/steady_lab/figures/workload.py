@@ -28,7 +28,7 @@ from steady_lab.toml_table import NAME_PATTERN, Point, Table, load_toml
 WORKLOAD_SCHEMA = "steadyio.workload/1"
 APPLICATION_SCHEMA = "steadyio.application/1"
 RECORDING_SCHEMA = "steadyio.recording-spec/1"
-SET_TABLES = ("length", "application", "source", "beside")
+SET_TABLES = ("length", "application", "source", "background")
 SEED_MAX = 2**63 - 1
 RECIPE_PATTERN = r"[A-Za-z0-9-]{1,64}"  # `steady record` knows which there are
 

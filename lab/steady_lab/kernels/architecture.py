@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What the flavours of the lab kernel are built for: User Mode Linux, x86-64 under QEMU, 32 bits.
 
-On x86-64 the kernel's build needs libelf, for objtool. It lies beside the build root and not in it:
-every result depends on that root's content.
+On x86-64 the kernel's build needs libelf, for objtool. It lies next to the build root and
+not in it: every result depends on that root's content.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Architecture:
     installs_modules: bool = False
 
     def places(self) -> list[Place]:
-        """What a build sees beside the root, the source and the tree."""
+        """What a build sees next to the root, the source and the tree."""
         return [Place(_libelf(), INSIDE_LIBELF)] if self.needs_libelf else []
 
     def recipe(self) -> bytes:

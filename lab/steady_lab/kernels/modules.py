@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Build kernel modules against a kernel, in seconds, outside the source folders.
 
-`make M=` leaves its objects beside the sources, so the sources are mirrored below build/modules
+`make M=` leaves its objects next to the sources, so the sources are mirrored below build/modules
 first; only files whose content changed are written, which keeps rebuilds short.
 """
 

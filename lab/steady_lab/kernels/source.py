@@ -75,7 +75,7 @@ def _unpacked_source(release: str) -> KernelSource:
 
 
 def _unpack(package: Package, home: Path) -> None:
-    """Download, unpack beside the final place, then move into place at once."""
+    """Download, unpack next to the final place, then move into place at once."""
     (file,) = fetch([package])
     partial = home.with_name(f"{home.name}.partial-{os.getpid()}")
     partial.mkdir(parents=True)

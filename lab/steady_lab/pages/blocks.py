@@ -9,14 +9,14 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     costs:NAME      all panels: p99, and background and total throughput
     claims:NAME     all panels: the checks, with what the paper found
     published:NAME  all panels: published values, ratio, and the reason where it is far from 1
-    recordings:NAME  all panels of a recording: how long calls waited, and published values beside
-    threads:NAME    all panels of threads on a host: speeds beside the model's, and latencies
+    recordings:NAME  all panels of a recording: how long calls waited, and published values
+    threads:NAME    all panels of threads on a host: speeds next to the model's, and latencies
     headline:NAME   a figure's short table: latency and background of the variants in `headline`
     streams:NAME    all panels of a figure with [alone]: per point, what every scheduler gives both
     rivals:NAME     all panels: where another variant is better than k2's default, and why
-    model:NAME      experiments/spans/NAME.toml: published numbers beside those of `steady model`
+    model:NAME      experiments/spans/NAME.toml: published numbers next to those of `steady model`
     spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and what is published
-    spans-tables:NAME  the same: speeds beside the model's, the spread, and the longest
+    spans-tables:NAME  the same: speeds next to the model's, the spread, and the longest
     share:throughput  what the device model says on the throughput that splitting leaves
 
 `<!-- KIND:NAME kernel:6.12 -->` takes the results of that release instead of the default one's.

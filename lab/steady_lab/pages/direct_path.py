@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tables of the ways to a card's data (figures/direct_path.py), and the paper's values beside."""
+"""Tables of the ways to a card's data (figures/direct_path.py), and the paper's values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sequential(results: Iterable[Result]) -> Found:
 
 
 def timed_tables(spec: DirectPath, results: Sequence[Result]) -> list[TextTable]:
-    """Return speed, the paper's beside it, commands, and the times of Figure 3's calls."""
+    """Return speed, the paper's next to it, commands, and the times of Figure 3's calls."""
     found = sequential(results)
     tables = []
     for op in OPS:
@@ -122,7 +122,7 @@ def _published_speed(spec: DirectPath, found: Found, op: str) -> TextTable:
         paper = spec.published[way.name, op].mib_s[kib]
         return f"{format_number(found[way.name, op, kib].mib_s)} / {paper:g}"
 
-    return _beside(spec, found, op, f"The same: here / paper, {op}s, MiB/s", cell)
+    return _here_and_paper(spec, found, op, f"The same: here / paper, {op}s, MiB/s", cell)
 
 
 def _published_cpu(spec: DirectPath, found: Found, op: str) -> TextTable:
@@ -136,10 +136,10 @@ def _published_cpu(spec: DirectPath, found: Found, op: str) -> TextTable:
         return f"{ours:.2f} / {paper / base:.2f}"
 
     caption = f"CPU per MiB of {op}s, O_DIRECT on the block device = 1: here / paper"
-    return _beside(spec, found, op, caption, cell)
+    return _here_and_paper(spec, found, op, caption, cell)
 
 
-def _beside(
+def _here_and_paper(
     spec: DirectPath, found: Found, op: str, caption: str, cell: Callable[[Way, int], str]
 ) -> TextTable:
     sizes = [kib for kib in spec.published_kib if (BASE, op, kib) in found]

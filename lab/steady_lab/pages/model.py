@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady model` on pages: what a paper printed beside the model's numbers."""
+"""`steady model` on pages: what a paper printed next to the model's numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUANTITIES = {
 
 
 def comparison_markdown(name: str) -> str:
-    """Return all that was published on the spans NAME beside the model's numbers.
+    """Return all that was published on the spans NAME next to the model's numbers.
 
     Raises LabError, also for a number that differs without a reason.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Ours beside the published values: ratio, and the reason where it is far from 1.
+"""Ours next to the published values: ratio, and the reason where it is far from 1.
 
 On a page a ratio outside of NEAR without a `reason` in the figure's spec is an error, so every
 difference is explained.
@@ -47,7 +47,7 @@ class Compared:
 
 
 def compare(figure: Figure, measured: Measurements) -> list[Compared]:
-    """Return all published values of a figure beside ours."""
+    """Return all published values of a figure next to ours."""
     found = []
     for item in figure.published:
         ours = item.cell.evaluate(measured)

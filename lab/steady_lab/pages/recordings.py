@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tables of recordings: how long the caller's calls waited, and published values beside that.
+"""Tables of recordings: how long the caller's calls waited, and published values.
 
 In virtual time a call takes only the time that it was blocked; one that never blocks takes as long
 as reading the clock. The ext4 recording paper measured both its waiting
@@ -34,21 +34,21 @@ def calls_table(figure: Figure, result: Drawable) -> str:
         if variant.place == MEMORY and not with_dd:
             continue
         histogram = result.histogram_ns(variant.name, None, "rt")
-        row, beside = (result.measured.row(variant.name, None, name) for name in ("rt", "bg"))
+        row, background = (result.measured.row(variant.name, None, name) for name in ("rt", "bg"))
         waited = sum(count for latency_ns, count in histogram if latency_ns > UNBLOCKED_NS_MAX)
         latencies_ns = (getattr(row, f"{statistic}_ns") for statistic in STATISTICS)
         body.append(
             [variant.title, f"`{variant.recipe}`", str(row.count), str(waited)]
             + [_waited_us(latency_ns) for latency_ns in latencies_ns]
-            + [_beside(beside)]
-            + ([_of_alone(figure, result, beside)] if with_dd else [])
+            + [_background(background)]
+            + ([_of_alone(figure, result, background)] if with_dd else [])
         )
     header = ["", "recipe", "calls", "that waited", "p50", "p99", "p99.9", "max"]
-    header += ["dd beside, MiB/s", "of its own"] if with_dd else ["at a new file"]
+    header += ["dd, MiB/s", "of its own"] if with_dd else ["at a new file"]
     return TextTable(f"**{figure.title}**; waiting in us", header, body).markdown()
 
 
-def _beside(row: Row) -> str:
+def _background(row: Row) -> str:
     """Return dd's throughput, or the caller's longest wait for another file.
 
     The writer thread rotates the pool's segments; the caller continues meanwhile.
@@ -58,13 +58,13 @@ def _beside(row: Row) -> str:
     return "0" if row.op == "rotation" else _waited_us(row.max_ns)
 
 
-def _of_alone(figure: Figure, result: Drawable, beside: Row) -> str:
-    """Return dd's share of what it reads beside a recorder that leaves the card alone."""
+def _of_alone(figure: Figure, result: Drawable, background: Row) -> str:
+    """Return dd's share of what it reads next to a recorder that leaves the card alone."""
     free = next((v.name for v in figure.workload.variants if v.place == MEMORY), None)
     if free is None:
         return "-"
     alone = result.measured.value(free, None, READER)
-    return f"{100 * (beside.mib_s or 0) / alone:.1f} %"
+    return f"{100 * (background.mib_s or 0) / alone:.1f} %"
 
 
 def _waited_us(latency_ns: int | None) -> str:
@@ -74,7 +74,7 @@ def _waited_us(latency_ns: int | None) -> str:
 
 
 def published_table(figure: Figure, result: Drawable) -> str:
-    """Return its longest calls beside ours, as Markdown; raises LabError for a lost reason."""
+    """Return its longest calls next to ours, as Markdown; raises LabError for a lost reason."""
     reasons: list[str] = []
     body = []
     for longest in _published(figure, "rt.max_ms"):

@@ -67,7 +67,7 @@ SPANS_PICTURES = {PROJECT / "docs" / "results" / "s5-spans.svg": "s5"}
 def take_records(build: Path, records: Path) -> None:
     """Copy what a build folder has of the pages' figures; the others stay as they are recorded.
 
-    `records` is for the first release, those of the others are beside it. Raises LabError, also if
+    `records` is for the first release, those of the others are next to it. Raises LabError, also if
     the folder has none of the figures, and OSError.
     """
     taken = [

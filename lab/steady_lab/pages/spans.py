@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tables of traced loads: where their time goes, what is printed of it, and `steady model` beside.
+"""Tables of traced loads: where their time goes, published values, and what `steady model` gives.
 
 The columns are the spans (Figures 4 to 7) and speeds (Table 2) of the e.MMC analysis paper, of
-means, as there; the spread, which it does not show, is beside. A load has several runs: shown is
-that in the middle, and of the share of software the smallest and the largest, too.
+means, as there; the spread, which it does not show, is next to it. A load has several runs: shown
+is that in the middle, and of the share of software the smallest and the largest, too.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _agreement(runs: TracedRuns) -> str:
 
 
 def _table_2(name: str, runs: list[TracedRun]) -> TextTable:
-    """Return request-pre, device and post beside the spans that the paper's Table 2 prints."""
+    """Return request-pre, device and post next to the spans that the paper's Table 2 prints."""
     path = EXPERIMENTS / "spans" / f"{name}.toml"
     printed = {entry["name"]: entry for entry in load_toml(path)["spans"]}
     body = []
@@ -139,7 +139,7 @@ def _table_2(name: str, runs: list[TracedRun]) -> TextTable:
     header = ["128 KiB, in the lab"]
     for span in ("request-pre", "device", "post"):
         header += [f"{span}, paper us", "here us"]
-    return TextTable(f"**The paper's Table 2 ({TABLE_2_BOARD}) beside**", header, body)
+    return TextTable(f"**The paper's Table 2 ({TABLE_2_BOARD}), for comparison**", header, body)
 
 
 def _with_share(us: float, total_us: float) -> str:

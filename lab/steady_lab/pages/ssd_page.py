@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the paper on K2 and SSDs prints beside what the model of its drive gives, for docs."""
+"""What the paper on K2 and SSDs prints next to what the model of its drive gives, for docs."""
 
 from __future__ import annotations
 

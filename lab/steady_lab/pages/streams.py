@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tables of real-time streams beside a background: for each point, what every scheduler gives both.
+"""Tables of real-time streams and a background: for each point, what every scheduler gives both.
 
 For figures with [alone]: it says where the speeds of one class without the other are.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tables of threads on a host (a workload's [host]): the lab's speeds beside `steady model`'s.
+"""Tables of threads on a host (a workload's [host]): the lab's speeds next to `steady model`'s.
 
 The model's stages do one request at a time, so it is for hosts with `pre_at_once = 1`. Its device
 span is what the card takes for one request.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A trace's plots as Plotly data: the four spans as stacked bars, as in the e.MMC analysis paper.
 
-A label stands above its bar, not beside it: labels are long, and pages can be narrow.
+A label stands above its bar, not next to it: labels are long, and pages can be narrow.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def load_text(report: TuneReport) -> str:
     part = "" if device["name"] == device["disk"] else f" of {device['disk']}"
     facts = [*([device["model"]] if device["model"] else []), size_text(device["size_bytes"])]
     text = f"Device {device['name']}{part} ({', '.join(facts)}). "
-    text += f"Workload {setup.workload['name']}{setup.at}: {' beside '.join(setup.jobs)}."
+    text += f"Workload {setup.workload['name']}{setup.at}: {' next to '.join(setup.jobs)}."
     fixed = {name: values[0] for name, values in report.knobs.items() if len(values) == 1}
     shared = [f"{name}={value}" for name, value in (fixed | report.settings).items()]
     return text + (f" The same in all measurements: {', '.join(shared)}." if shared else "")

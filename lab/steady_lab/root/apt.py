@@ -68,7 +68,7 @@ def fetch(packages: Sequence[Package]) -> list[Path]:
 
 
 def _download(packages: Sequence[Package], folder: Path, purpose: str) -> None:
-    """Download beside the final place and move there what is right."""
+    """Download next to the final place and move there what is right."""
     mib = sum(package.bytes for package in packages) >> 20
     debian = "Debian 13" if is_of_debian_13(purpose) else "Debian 12"
     print(f"downloading {len(packages)} packages of {debian} ({mib} MiB)", file=sys.stderr)

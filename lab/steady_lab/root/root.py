@@ -116,7 +116,7 @@ def _root(purpose: str) -> Root:
 
 
 def _make(path: Path, purpose: str, packages: list[Package]) -> None:
-    """Unpack beside the final place, then move into place at once."""
+    """Unpack next to the final place, then move into place at once."""
     files = fetch(packages)
     partial = path.with_name(f"{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)

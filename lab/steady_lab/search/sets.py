@@ -187,7 +187,7 @@ def one_task(op: str, kib: int, background_op: str, split_kib: int) -> TaskSet:
     task = {"name": "task", "op": op, "kib": kib, "level": 0, "ios": 1}
     tasks = [task | {"period_us": 11_000, "jitter_us": 1_000}]
     knobs = {"inflight_max": 1, "split_kib": split_kib, "background_wait_ms_max": 0}
-    name = f"{op}-{kib}-beside-{background_op}-{split_kib}"
+    name = f"{op}-{kib}-next-to-{background_op}-{split_kib}"
     return task_set(name, 1, tasks, {"op": background_op, "kib": 512}, knobs, 20)
 
 

@@ -269,7 +269,7 @@ def _program(target: Qemu) -> list[str]:
 
 
 def newer_program() -> list[str]:
-    """A newer QEMU, with the libraries and the firmware that it lies beside."""
+    """A newer QEMU, with the libraries and the firmware that it lies next to it."""
     root = emulator_root().path
     libraries = root / "usr/lib/x86_64-linux-gnu"
     firmware = ("usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu")

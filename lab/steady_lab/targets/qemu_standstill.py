@@ -25,7 +25,7 @@ USER_TIME, SYSTEM_TIME = 11, 12
 
 
 class Standstill:
-    """To be polled while QEMU runs. `folder` has its monitor; what that says is left beside it, in
+    """To be polled while QEMU runs. `folder` has its monitor; what that says is left next to it, in
     REPORT, for the next boot empties the folder."""
 
     REPORT = "standstill.txt"

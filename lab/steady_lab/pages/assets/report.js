@@ -96,7 +96,7 @@
     return Object.assign({}, trace, { text: trace.text.map(function (text) { return fit(text, limitPx); }) });
   }
 
-  // Labels beside points, in their order, each where it covers no point, bar, line or other label;
+  // Labels next to points, in their order, each where it covers no point, bar, line or other label;
   // or no more than a line. Without such a place it is left out: hovering tells it as well.
   const SIDES = [[1, 0], [-1, 0], [1, -1], [1, 1], [-1, -1], [-1, 1], [0, -1], [0, 1]]; // right, down
   const APART_PX = 4;
@@ -238,8 +238,8 @@
     if (!data.labels) return drawn;
     return drawn.then(function () { // the legend has taken its room only now
       const axes = plot._fullLayout;
-      const beside = labels(data, axes.xaxis._length, axes.yaxis._length);
-      return Plotly.relayout(plot, { annotations: made.annotations.concat(beside) });
+      const point_labels = labels(data, axes.xaxis._length, axes.yaxis._length);
+      return Plotly.relayout(plot, { annotations: made.annotations.concat(point_labels) });
     });
   }
 
