@@ -146,7 +146,8 @@ def recording_script(
 ) -> str:
     """Return what the guest runs; `more` are the variant's arguments, `steady` is the program.
 
-    A pool is made before the background program starts: that costs the card far more than recording.
+    A pool is made before the background program starts: making it costs the card far more than
+    recording.
     """
     command = [
         *(steady, "record", "--quiet", "--recipe", recipe),
