@@ -4,11 +4,12 @@
 //! Once two requests are ambiguous, neither can be reported, nor is the state of either known: a third request in
 //! their ranges is ambiguous too. The ranges are free again when as many have completed as were ambiguous.
 //!
-//! The completion of a ambiguous request may have been lost. Two things prove it. An MMC command (`mrq`) is part of
+//! The completion of an ambiguous request may have been lost. Two things prove it. An MMC command (`mrq`) is part of
 //! its request's memory: the same command for another sector is another request's, so the memory was free. And a
 //! hardware queue has one flush in flight at a time.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::commands::{CommandKey, MMC_MAJOR};
 use super::open::{Ambiguity, NOWHERE, Open, Slot, place};
@@ -22,12 +23,32 @@ const LOOP_MAJOR: u32 = 7;
 
 const ALIKE: &str = "two requests queued or in flight at one sector cannot be told apart";
 
-/// Where a ambiguous request may be.
+/// Where an ambiguous request may be.
+#[derive(Clone, Debug)]
+enum Place {
+    /// Flushes and passthrough requests: they share nothing with requests that have sectors.
+    Nowhere,
+    Sectors(Range<u64>),
+}
+
+impl Place {
+    fn of(open: &Open) -> Place {
+        if open.sector == NOWHERE {
+            return Place::Nowhere;
+        }
+        let end = open.sector.saturating_add(u64::from(open.left));
+        Place::Sectors(open.first_sector().min(open.sector)..end)
+    }
+
+    fn has(&self, sector: u64) -> bool {
+        matches!(self, Place::Sectors(range) if range.contains(&sector))
+    }
+}
+
 #[derive(Debug)]
 struct AmbiguousRange {
     slot: Slot,
-    begin: u64,
-    end: u64,
+    place: Place,
     /// Its command when events were lost, while it is not ambiguous with another request.
     command: Option<CommandKey>,
 }
@@ -37,13 +58,16 @@ impl AmbiguousRange {
     fn reaches(&self, extent: &Extent, open: &Open) -> bool {
         let (dev, begin) = place(extent);
         let own = &open.request;
-        if begin == NOWHERE || self.begin == NOWHERE {
-            return (own.dev, self.begin, own.op.kind) == (dev, begin, extent.op.kind);
+        if own.dev != dev {
+            return false;
         }
-        let from = self.begin.min(open.sector);
-        let to = self.end.max(open.sector.saturating_add(u64::from(open.left)));
+        let Place::Sectors(range) = &self.place else {
+            return begin == NOWHERE && own.op.kind == extent.op.kind;
+        };
+        let from = range.start.min(open.sector);
+        let to = range.end.max(open.sector.saturating_add(u64::from(open.left)));
         let end = begin.saturating_add(u64::from(extent.sectors.max(1)));
-        own.dev == dev && from < end && begin < to
+        begin != NOWHERE && from < end && begin < to
     }
 }
 
@@ -117,7 +141,7 @@ impl OpenRequests {
         slots
     }
 
-    /// If a ambiguous request may be there, what is found there is ambiguous too.
+    /// If an ambiguous request may be there, what is found there is ambiguous too.
     pub fn mark_ambiguous(&mut self, slots: &[Slot], extent: &Extent) {
         if self.ranges.is_empty() || slots.is_empty() {
             return;
@@ -170,13 +194,12 @@ impl OpenRequests {
         }
     }
 
-    /// An MMC command starts: if it was that of a ambiguous request at another sector, that one has completed.
+    /// An MMC command starts: if it was that of an ambiguous request at another sector, that one has completed.
     pub fn forget_reused(&mut self, event: &Event, command: &Command, sink: &mut Sink) {
         let key = (command.driver, command.key);
         let Some(sector) = command.sector else { return };
-        let reused = |range: &&AmbiguousRange| {
-            range.command == Some(key) && !(range.begin..range.end).contains(&sector)
-        };
+        let reused =
+            |range: &&AmbiguousRange| range.command == Some(key) && !range.place.has(sector);
         while let Some(slot) = self.ranges.iter().find(reused).map(|range| range.slot) {
             self.forget(slot, event, sink);
         }
@@ -209,9 +232,8 @@ impl OpenRequests {
         if self.ranges.iter().any(|range| range.slot == slot) {
             return;
         }
-        let begin = open.first_sector().min(open.sector);
-        let end = open.sector.saturating_add(u64::from(open.left));
-        self.ranges.push(AmbiguousRange { slot, begin, end, command: None });
+        let place = Place::of(open);
+        self.ranges.push(AmbiguousRange { slot, place, command: None });
     }
 
     /// It has completed, or was merged into another.

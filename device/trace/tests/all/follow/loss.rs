@@ -115,6 +115,30 @@ fn a_flush_of_another_queue_says_nothing_about_the_one_before_it() {
 }
 
 #[test]
+fn a_flush_whose_end_may_be_lost_leaves_the_rest_of_its_device_known() {
+    let mut script = Script::new();
+    let begin = extent("FF", 0, 0);
+    script.at(0).on(0).by(1).block('D', begin);
+    lose(&mut script, 10);
+    for (nth, sector) in [444_958_032, 1_000, 0].into_iter().enumerate() {
+        whole(&mut script, 20 + 10 * nth as u64, extent("RS", sector, 8));
+    }
+    assert_eq!(found(&script.follow()), (3, 1));
+}
+
+#[test]
+fn passthrough_commands_that_are_mixed_up_leave_the_rest_known() {
+    let mut script = Script::new();
+    let (begin, end) = (extent("N", 0, 0), extent("N", u64::MAX, 0));
+    script.at(0).on(0).by(5).block('D', begin).on(1).by(6).block('D', begin);
+    script.at(10).on(0).by(0).block('C', end);
+    whole(&mut script, 20, extent("R", 1_000, 8));
+    script.at(30).on(0).by(0).block('C', end);
+    whole(&mut script, 40, extent("R", 2_000, 8));
+    assert_eq!(script.follow().account.matched, 2);
+}
+
+#[test]
 fn a_loss_at_an_unknown_place_leaves_nothing() {
     let mut script = Script::new();
     whole(&mut script, 0, extent("R", 64, 8));

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use std::ops::RangeInclusive;
+
 use proptest::prelude::*;
 use steadyio_trace::event::{Call, Comm, Event, EventKind};
 use steadyio_trace::io::{Io, Mark, Piece, Request, Spans, Trace};
@@ -141,6 +143,30 @@ fn drop_events(events: &[Event], runs: &[(usize, usize)]) -> Vec<Event> {
     kept
 }
 
+/// Plain requests that began after a loss and share no sector with one that was open then, nor with one that
+/// does. Flushes wait for each other, and so do requests with one before or behind.
+fn untouched(sim: &Sim, lost_ns: RangeInclusive<u64>) -> Vec<usize> {
+    let began_ns = |truth: &Truth| truth.bios.iter().map(|bio| bio.0).min();
+    let mut order: Vec<usize> = (0..sim.requests.len()).collect();
+    order.sort_by_key(|nth| began_ns(&sim.requests[*nth]));
+    let mut touched: Vec<(u64, u64)> = Vec::new();
+    let mut found = Vec::new();
+    for nth in order {
+        let truth = &sim.requests[nth];
+        let (begin, end) = (truth.sector, truth.sector + (truth.bytes >> 9).max(1));
+        let ended_ns = truth.marks.get(Mark::Completed);
+        let is_after = began_ns(truth).is_some_and(|ns| ns > *lost_ns.end());
+        let was_open = !is_after && ended_ns.is_none_or(|ns| ns >= *lost_ns.start());
+        if was_open || touched.iter().any(|(from, to)| begin < *to && *from < end) {
+            touched.push((begin, end));
+        } else if is_after && ended_ns.is_some() && matches!(truth.letters, "R" | "W" | "RS" | "WS")
+        {
+            found.push(nth);
+        }
+    }
+    found
+}
+
 proptest! {
     #![proptest_config(cases(200))]
 
@@ -236,6 +262,25 @@ proptest! {
         let sim = run_with(shape, ring);
         let trace = follow(&drop_events(&sim.events, &runs));
         assert_all(&sim, &trace);
+    }
+
+    /// A loss costs what was open and what shares a place with that, and nothing else.
+    #[test]
+    fn a_loss_leaves_what_shares_no_place_with_it(
+        shape in shapes(false),
+        begin in 0.0..1.0,
+        length in 1usize..40,
+    ) {
+        let sim = run_with(shape, Ring::Absent);
+        let begin = (sim.events.len() as f64 * begin) as usize;
+        let left = drop_events(&sim.events, &[(begin, length)]);
+        let lost = left.iter().filter(|event| matches!(event.what, EventKind::Lost { .. }));
+        let ended_ns = lost.map(|event| event.time_ns).max().unwrap();
+        let trace = follow(&left);
+        let found: BTreeSet<usize> = identify(&sim, &trace).into_iter().collect();
+        for nth in untouched(&sim, sim.events[begin].time_ns..=ended_ns) {
+            assert!(found.contains(&nth), "{:#?} {:#?}", sim.requests[nth], trace.account);
+        }
     }
 
     /// Losses that nobody reports can hide anything, but they break nothing.
