@@ -33,3 +33,8 @@ def test_transfers_keep_their_data(release: str, work: Path) -> None:
 def test_no_ioctl_reaches_what_was_not_declared(release: str, work: Path) -> None:
     calls = os.environ.get("STEADY_CHARIO_CALLS", "200000")
     run("chario_fuzzed_ioctls", release, work, CHARIO_CALLS=calls)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_lane_obeys_its_partition(release: str, work: Path) -> None:
+    run("chario_lane_changes", release, work, CHARIO_ROUNDS="100")

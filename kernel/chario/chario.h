@@ -146,7 +146,7 @@ struct chario_disk {
 	char card_name[CHARIO_CARD_CHARS];
 	struct mmc_card *card; /* under queue.turn, and only until queue.gone */
 
-	/* Constant after its creation. */
+	/* Constant after its creation. Of a lane bytes and can_write change: see chario_disk.c. */
 	u32 first_sector; /* on the card */
 	u64 bytes;
 	u32 block_bytes;
@@ -170,7 +170,7 @@ struct chario_disk {
 	struct chario_stats stats;
 };
 
-/* What a lane is of a card. */
+/* What a lane is of a card, at one moment: a partition can be resized and made read-only. */
 struct chario_part {
 	struct chario_lane *lane;
 	u64 first_sector;
@@ -240,6 +240,7 @@ int chario_lane_prepare(struct chario_lane *lane, struct mmc_card *card);
 void chario_lane_leave(struct chario_lane *lane, struct mmc_card *card);
 void chario_lane_let_go(struct chario_lane *lane);
 void chario_lane_gets(struct chario_lane *lane, struct chario_disk *disk);
+struct chario_part chario_lane_part(struct chario_lane *lane);
 bool chario_lane_pauses(const struct chario_lane *lane);
 void chario_lane_ended(struct chario_lane *lane, u8 level);
 const char *chario_lane_partition(const struct chario_lane *lane);
@@ -250,7 +251,9 @@ void chario_lanes_exit(void);
 struct chario_disk *chario_disk_create(struct mmc_card *card, const struct chario_regions *regions,
 				       const struct chario_part *part);
 void chario_disk_end(struct chario_disk *disk);
-int chario_disk_may(const struct chario_disk *disk, u64 offset, u64 bytes, bool write);
+u64 chario_disk_bytes(struct chario_disk *disk);
+bool chario_disk_can_write(struct chario_disk *disk);
+int chario_disk_may(struct chario_disk *disk, u64 offset, u64 bytes, bool write);
 
 /* chario_cdev */
 extern const struct file_operations chario_fops;

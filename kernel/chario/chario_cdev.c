@@ -19,7 +19,7 @@ static int chario_open(struct inode *inode, struct file *filp)
 
 	if (READ_ONCE(disk->queue.gone))
 		return -ENODEV;
-	if (filp->f_mode & FMODE_WRITE && !disk->can_write)
+	if (filp->f_mode & FMODE_WRITE && !chario_disk_can_write(disk))
 		return -EROFS;
 	file = kzalloc(sizeof(*file), GFP_KERNEL);
 	if (!file)
@@ -48,7 +48,7 @@ static loff_t chario_llseek(struct file *filp, loff_t offset, int whence)
 	struct chario_file *file = filp->private_data;
 	loff_t before = filp->f_pos, after;
 
-	after = fixed_size_llseek(filp, offset, whence, file->disk->bytes);
+	after = fixed_size_llseek(filp, offset, whence, chario_disk_bytes(file->disk));
 	if (after < 0 || chario_is_aligned(file->disk, after))
 		return after;
 	filp->f_pos = before;
@@ -68,7 +68,8 @@ u8 chario_level(u16 ioprio)
  */
 ssize_t chario_call_begin(struct chario_call *call, u64 bytes)
 {
-	const struct chario_disk *disk = call->file->disk;
+	struct chario_disk *disk = call->file->disk;
+	u64 disk_bytes = chario_disk_bytes(disk);
 	int error;
 
 	if (READ_ONCE(disk->queue.gone))
@@ -77,9 +78,9 @@ ssize_t chario_call_begin(struct chario_call *call, u64 bytes)
 		return -EINVAL;
 	if (!bytes)
 		return 0;
-	if (call->offset >= disk->bytes)
+	if (call->offset >= disk_bytes)
 		return call->write ? -ENOSPC : 0;
-	bytes = min3(bytes, disk->bytes - call->offset, (u64)MAX_RW_COUNT);
+	bytes = min3(bytes, disk_bytes - call->offset, (u64)MAX_RW_COUNT);
 	bytes = round_down(bytes, disk->block_bytes);
 	error = chario_disk_may(disk, call->offset, bytes, call->write);
 	if (error)

@@ -296,6 +296,8 @@ static int as_seen_by_caller(int error)
 	switch (error) {
 	case 0:
 	case -EOPNOTSUPP:
+	case -EROFS:
+	case -ENOSPC:
 		return error;
 	case -ENOMEDIUM:
 		return -ENODEV;
@@ -319,6 +321,26 @@ static int prepare(struct chario_disk *disk, struct chario_op *op)
 }
 
 /*
+ * Whether the partition of a lane has what the operation is for. It may have changed since the call
+ * began. With the host claimed, so what mmcblk writes to a partition that is made of the freed room
+ * comes later.
+ */
+static int check_part(struct chario_disk *disk, const struct chario_op *op)
+{
+	struct chario_part part;
+
+	if (!disk->queue.lane || op->kind == CHARIO_OP_FLUSH)
+		return 0;
+	part = chario_lane_part(disk->queue.lane);
+	if (op->kind != CHARIO_OP_READ && part.read_only)
+		return -EROFS;
+	if (op->sector >= part.first_sector && op->sectors <= part.sectors &&
+	    op->sector - part.first_sector <= part.sectors - op->sectors)
+		return 0;
+	return op->kind == CHARIO_OP_READ ? -EIO : -ENOSPC;
+}
+
+/*
  * Called by queue.c, with the turn. Returns whether the operation has already ended; if not, it may
  * be gone.
  */
@@ -330,6 +352,10 @@ bool chario_command_start(struct chario_disk *disk, struct chario_op *op)
 	op->done_bytes = 0;
 	op->card_answers = true;
 	op->was_sent = true;
+	if (error)
+		goto ended;
+	error = check_part(disk, op);
+	op->was_sent = !error;
 	if (error)
 		goto ended;
 	switch (op->kind) {

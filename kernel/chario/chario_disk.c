@@ -20,13 +20,55 @@
 
 #define BG_KIB_DEFAULT 128
 
+/* Commands address 2^32 sectors; larger cards need a prefix that this does not know. */
+#define BYTES_MAX ((u64)U32_MAX * CHARIO_SECTOR_BYTES)
+
+/* The partition of a lane as it is now. False: the card is whole, or gone. */
+static bool part_now(struct chario_disk *disk, struct chario_part *part)
+{
+	struct chario_queue *queue = &disk->queue;
+	bool is_part;
+
+	if (!queue->lane)
+		return false;
+	spin_lock_irq(&queue->lock);
+	is_part = !queue->gone;
+	if (is_part)
+		*part = chario_lane_part(queue->lane);
+	spin_unlock_irq(&queue->lock);
+	return is_part;
+}
+
+static u64 part_bytes(const struct chario_disk *disk, const struct chario_part *part)
+{
+	u64 begin = min(part->first_sector * CHARIO_SECTOR_BYTES, BYTES_MAX);
+
+	return round_down(min(part->sectors * CHARIO_SECTOR_BYTES, BYTES_MAX - begin),
+			  (u64)disk->block_bytes);
+}
+
+/* How long the device is now. */
+u64 chario_disk_bytes(struct chario_disk *disk)
+{
+	struct chario_part part;
+
+	return part_now(disk, &part) ? part_bytes(disk, &part) : disk->bytes;
+}
+
+bool chario_disk_can_write(struct chario_disk *disk)
+{
+	struct chario_part part;
+
+	return disk->can_write && !(part_now(disk, &part) && part.read_only);
+}
+
 /* 0, or why not: a call must lie wholly inside one region, and a write in one for writing. */
-int chario_disk_may(const struct chario_disk *disk, u64 offset, u64 bytes, bool write)
+int chario_disk_may(struct chario_disk *disk, u64 offset, u64 bytes, bool write)
 {
 	const struct chario_regions *regions = &disk->regions;
 	u32 i;
 
-	if (write && !disk->can_write)
+	if (write && !chario_disk_can_write(disk))
 		return -EROFS;
 	if (!regions->count)
 		return 0;
@@ -83,8 +125,7 @@ static void learn_commands(struct chario_disk *disk, const struct mmc_card *card
 
 static void learn_card(struct chario_disk *disk, struct mmc_card *card)
 {
-	/* Commands address 2^32 sectors; larger cards need a prefix that this does not know. */
-	disk->bytes = min(card_bytes(card), (u64)U32_MAX * CHARIO_SECTOR_BYTES);
+	disk->bytes = min(card_bytes(card), BYTES_MAX);
 	disk->block_bytes = CHARIO_SECTOR_BYTES;
 	if (mmc_card_mmc(card) && card->ext_csd.data_sector_size)
 		disk->block_bytes = card->ext_csd.data_sector_size;
@@ -105,11 +146,7 @@ static void learn_part(struct chario_disk *disk, const struct chario_part *part)
 	disk->queue.lane = part->lane;
 	chario_lane_gets(part->lane, disk);
 	disk->first_sector = part->first_sector;
-	disk->bytes = min(disk->bytes, part->sectors * CHARIO_SECTOR_BYTES);
-	disk->bytes = round_down(disk->bytes, disk->block_bytes);
-	if (part->read_only)
-		disk->can_write = false;
-	disk->can_discard = disk->can_discard && disk->can_write;
+	disk->bytes = part_bytes(disk, part);
 }
 
 static int check_regions(const struct chario_disk *disk)

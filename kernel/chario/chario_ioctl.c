@@ -21,18 +21,19 @@ static u32 kib_limit(u32 kib, u32 bytes_max)
 
 static void describe(const struct chario_file *file, bool writable, struct chardisk_info *info)
 {
-	const struct chario_disk *disk = file->disk;
+	struct chario_disk *disk = file->disk;
+	bool can_write = chario_disk_can_write(disk);
 
 	memset(info, 0, sizeof(*info));
 	info->version = CHARDISK_VERSION;
 	info->mode = disk->mode;
-	info->capabilities = (disk->can_write && writable ? CHARDISK_CAN_WRITE : 0) |
-			     (disk->can_discard ? CHARDISK_CAN_DISCARD : 0) |
+	info->capabilities = (can_write && writable ? CHARDISK_CAN_WRITE : 0) |
+			     (can_write && disk->can_discard ? CHARDISK_CAN_DISCARD : 0) |
 			     (disk->has_cache ? CHARDISK_HAS_CACHE : 0) |
 			     (disk->has_reliable_write ? CHARDISK_HAS_DURABLE : 0) |
 			     (disk->regions.count ? CHARDISK_HAS_REGIONS : 0) |
 			     (chario_has_declared() ? CHARDISK_HAS_MEMORY : 0);
-	info->bytes = disk->bytes;
+	info->bytes = chario_disk_bytes(disk);
 	info->card_offset_bytes = (u64)disk->first_sector * CHARIO_SECTOR_BYTES;
 	info->block_bytes = disk->block_bytes;
 	info->memory_align_bytes = disk->block_bytes;
@@ -61,7 +62,7 @@ static int do_region(struct file *filp, void *argument)
 {
 	const struct chario_file *file = filp->private_data;
 	const struct chario_regions *regions = &file->disk->regions;
-	struct chario_region all = {.bytes = file->disk->bytes};
+	struct chario_region all = {.bytes = chario_disk_bytes(file->disk)};
 	const struct chario_region *region = &all;
 	struct chardisk_region *out = argument;
 
@@ -184,7 +185,7 @@ static int do_discard(struct file *filp, void *argument)
 {
 	const struct chardisk_discard *range = argument;
 	struct chario_file *file = filp->private_data;
-	const struct chario_disk *disk = file->disk;
+	struct chario_disk *disk = file->disk;
 	u64 end;
 	int error;
 
@@ -195,7 +196,7 @@ static int do_discard(struct file *filp, void *argument)
 		return -EBADF;
 	if (!disk->can_discard)
 		return -EOPNOTSUPP;
-	if (check_add_overflow(range->offset, range->bytes, &end) || end > disk->bytes)
+	if (check_add_overflow(range->offset, range->bytes, &end) || end > chario_disk_bytes(disk))
 		return -ERANGE;
 	if (!range->bytes)
 		return 0;

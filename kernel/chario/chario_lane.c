@@ -3,9 +3,12 @@
  * A lane: one partition of a card as a character device, while the rest stays with mmcblk.
  *
  * The partition is claimed exclusively, so it cannot be mounted, and what is mounted cannot become
- * a lane. To use the card a lane holds mmcblk's queue back and claims the host; without that,
- * mmcblk, which keeps the host as long as it has requests, would let it wait for seconds. What
- * mmcblk has started ends first.
+ * a lane; nor can it be deleted, or the table be read again. But it can be resized and made
+ * read-only: chario_lane_part() says what it is now.
+ *
+ * To use the card a lane holds mmcblk's queue back and claims the host; without that, mmcblk, which
+ * keeps the host as long as it has requests, would let it wait for seconds. What mmcblk has started
+ * ends first.
  *
  * The queue cannot be held back from a dispatcher that runs and finds new requests all the time: k2
  * with inflight_max 1 ends it after one request, `none` never. So after FREEZE_AFTER_MS no new
@@ -143,6 +146,22 @@ void chario_lane_gets(struct chario_lane *lane, struct chario_disk *disk)
 	lane->disk = disk;
 }
 
+/*
+ * The partition as it is now. Called with the lock or the turn of a queue that is not gone, for the
+ * lane does not outlive that.
+ */
+struct chario_part chario_lane_part(struct chario_lane *lane)
+{
+	struct block_device *bdev = chario_claimed(lane->claim);
+
+	return (struct chario_part){
+		.lane = lane,
+		.first_sector = bdev->bd_start_sect,
+		.sectors = bdev_nr_sectors(bdev),
+		.read_only = bdev_read_only(bdev),
+	};
+}
+
 bool chario_lane_pauses(const struct chario_lane *lane)
 {
 	return ktime_before(ktime_get(), lane->background_after);
@@ -221,12 +240,7 @@ static int lane_begin(struct chario_lane *lane, struct mmc_card *card,
 		      const struct chario_regions *regions)
 {
 	struct block_device *bdev = chario_claimed(lane->claim);
-	struct chario_part part = {
-		.lane = lane,
-		.first_sector = bdev->bd_start_sect,
-		.sectors = bdev_nr_sectors(bdev),
-		.read_only = bdev_read_only(bdev),
-	};
+	struct chario_part part = chario_lane_part(lane);
 	int error = -ENODEV;
 
 	lane->queue = bdev_get_queue(bdev);

@@ -43,7 +43,7 @@ static DEVICE_ATTR_RO(partition);
 
 static ssize_t size_bytes_show(struct device *dev, struct device_attribute *attr, char *text)
 {
-	return sysfs_emit(text, "%llu\n", to_disk(dev)->bytes);
+	return sysfs_emit(text, "%llu\n", chario_disk_bytes(to_disk(dev)));
 }
 static DEVICE_ATTR_RO(size_bytes);
 
