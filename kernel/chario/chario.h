@@ -12,6 +12,7 @@
  *   chario_memory    pages -> scatterlist; chario_buffers: registered buffers
  *   chario_declared  memory that is registered by its physical address
  *   chario_queue     whose operation is next on the card
+ *   chario_area      the area of an eMMC that the commands go to
  *   chario_command   an operation -> MMC commands, what the card answered, and recovery
  *   chario_sysfs     knobs and counters
  *
@@ -136,6 +137,7 @@ struct chario_queue {
 	struct rt_mutex turn;
 	bool claimed; /* the host, by ctx; under turn */
 	struct chario_lane *lane; /* NULL: the card is ours; constant until gone */
+	u8 other_area; /* of a lane: EXT_CSD partition access that mmcblk had chosen; under turn */
 	struct mmc_ctx ctx;
 };
 
@@ -236,8 +238,7 @@ int chario_give(const char *name);
 int chario_lane_add(const char *text);
 int chario_lane_remove(const char *text);
 void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct mmc_ctx *ctx);
-int chario_lane_prepare(struct chario_lane *lane, struct mmc_card *card);
-void chario_lane_leave(struct chario_lane *lane, struct mmc_card *card);
+void chario_lane_leave(struct chario_lane *lane);
 void chario_lane_let_go(struct chario_lane *lane);
 void chario_lane_gets(struct chario_lane *lane, struct chario_disk *disk);
 struct chario_part chario_lane_part(struct chario_lane *lane);
@@ -307,6 +308,11 @@ bool chario_command_start(struct chario_disk *disk, struct chario_op *op);
 void chario_command_settle(struct chario_disk *disk, struct chario_op *op);
 void chario_command_claim(struct chario_disk *disk);
 void chario_command_release(struct chario_disk *disk);
+
+/* chario_area */
+void chario_area_note(struct chario_disk *disk);
+int chario_area_enter(struct chario_disk *disk);
+int chario_area_leave(struct chario_disk *disk);
 
 /* chario_sysfs */
 extern const struct attribute_group *chario_groups[];

@@ -59,7 +59,7 @@ void chario_command_release(struct chario_disk *disk)
 	if (!queue->claimed)
 		return;
 	if (queue->lane)
-		chario_lane_leave(queue->lane, disk->card);
+		chario_lane_leave(queue->lane);
 	mmc_put_card(disk->card, &queue->ctx);
 	queue->claimed = false;
 	if (queue->lane)
@@ -312,9 +312,10 @@ static int prepare(struct chario_disk *disk, struct chario_op *op)
 	struct mmc_card *card = disk->card;
 
 	chario_command_claim(disk);
+	chario_area_note(disk);
 	if (op->reset_first && reset(disk))
 		return -EIO;
-	if (disk->queue.lane && chario_lane_prepare(disk->queue.lane, card))
+	if (chario_area_enter(disk))
 		return -EIO;
 	/* Also after a reset or a resume, in which the mmc core turns the command queue on. */
 	return card->ext_csd.cmdq_en ? mmc_cmdq_disable(card) : 0;

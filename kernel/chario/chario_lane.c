@@ -51,7 +51,6 @@ struct chario_lane {
 	struct timer_list impatience;
 	atomic_t impatient;
 	bool frozen;
-	u8 other_area; /* EXT_CSD partition access that mmcblk had chosen */
 	ktime_t held_since; /* queue.lock, as all down to the timer */
 	ktime_t background_after;
 	struct hrtimer timer;
@@ -60,18 +59,6 @@ struct chario_lane {
 
 static LIST_HEAD(lanes);
 static DEFINE_MUTEX(lanes_lock);
-
-/* The card's main area, where partitions are: boot areas have sectors of the same numbers. */
-static int choose_area(struct mmc_card *card, u8 area)
-{
-	u8 config = (card->ext_csd.part_config & ~EXT_CSD_PART_CONFIG_ACC_MASK) | area;
-	int error = mmc_switch(card, EXT_CSD_CMD_SET_NORMAL, EXT_CSD_PART_CONFIG, config,
-			       card->ext_csd.part_time);
-
-	if (!error)
-		card->ext_csd.part_config = config;
-	return error;
-}
 
 static void out_of_patience(struct timer_list *timer)
 {
@@ -100,32 +87,17 @@ void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct m
 	spin_unlock_irq(&lane->disk->queue.lock);
 }
 
-/* Called with the host claimed, before each command. */
-int chario_lane_prepare(struct chario_lane *lane, struct mmc_card *card)
-{
-	u8 area = mmc_card_mmc(card) ? card->ext_csd.part_config & EXT_CSD_PART_CONFIG_ACC_MASK : 0;
-
-	if (!area)
-		return 0;
-	/* The queue first, which does not let the area be switched. */
-	if (card->ext_csd.cmdq_en && mmc_cmdq_disable(card))
-		return -EIO;
-	lane->other_area = area;
-	return choose_area(card, 0);
-}
-
 /* Called with the turn and the host claimed: mmcblk finds the card as it left it. */
-void chario_lane_leave(struct chario_lane *lane, struct mmc_card *card)
+void chario_lane_leave(struct chario_lane *lane)
 {
-	int error = 0;
+	struct mmc_card *card = lane->disk->card;
+	int error;
 
 	if (mmc_card_removed(card))
 		return;
-	if (lane->other_area)
-		error = choose_area(card, lane->other_area);
-	lane->other_area = 0;
-	if (card->reenable_cmdq && !card->ext_csd.cmdq_en)
-		error = error ?: mmc_cmdq_enable(card);
+	error = chario_area_leave(lane->disk);
+	if (!error && card->reenable_cmdq && !card->ext_csd.cmdq_en)
+		error = mmc_cmdq_enable(card);
 	if (error)
 		pr_err_ratelimited("%s: %s: card state not restored: %d\n", CHARIO_NAME,
 				   lane->partition, error);
