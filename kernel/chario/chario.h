@@ -144,6 +144,7 @@ struct chario_queue {
 struct chario_disk {
 	struct device dev;
 	struct cdev cdev;
+	atomic_t opened; /* files; -1: one that is exclusive */
 	u32 mode;
 	char card_name[CHARIO_CARD_CHARS];
 	struct mmc_card *card; /* under queue.turn, and only until queue.gone */
@@ -189,6 +190,7 @@ struct chario_work {
 
 struct chario_file {
 	struct chario_disk *disk;
+	bool is_exclusive;
 	struct chario_work *spare; /* xchg() */
 	struct xarray buffers;
 	struct chario_stats stats;

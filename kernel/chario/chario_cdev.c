@@ -12,10 +12,30 @@
 #include "chario.h"
 #include "iter_segment.h"
 
+/*
+ * O_EXCL: nobody else has the device open, by whatever node, and nobody opens it until this file is
+ * closed. A lock of the file would be one of the node.
+ */
+static int enter(struct chario_disk *disk, bool is_exclusive)
+{
+	if (is_exclusive)
+		return atomic_cmpxchg(&disk->opened, 0, -1) ? -EBUSY : 0;
+	return atomic_inc_unless_negative(&disk->opened) ? 0 : -EBUSY;
+}
+
+static void leave(struct chario_disk *disk, bool is_exclusive)
+{
+	if (is_exclusive)
+		atomic_set_release(&disk->opened, 0);
+	else
+		atomic_dec(&disk->opened);
+}
+
 static int chario_open(struct inode *inode, struct file *filp)
 {
 	struct chario_disk *disk = container_of(inode->i_cdev, struct chario_disk, cdev);
 	struct chario_file *file;
+	int error;
 
 	if (READ_ONCE(disk->queue.gone))
 		return -ENODEV;
@@ -25,6 +45,12 @@ static int chario_open(struct inode *inode, struct file *filp)
 	if (!file)
 		return -ENOMEM;
 	file->disk = disk;
+	file->is_exclusive = filp->f_flags & O_EXCL;
+	error = enter(disk, file->is_exclusive);
+	if (error) {
+		kfree(file);
+		return error;
+	}
 	xa_init_flags(&file->buffers, XA_FLAGS_ALLOC);
 	filp->private_data = file;
 	/* It is always direct, so a program that asks for it may have it. */
@@ -38,6 +64,7 @@ static int chario_release(struct inode *inode, struct file *filp)
 	struct chario_file *file = filp->private_data;
 
 	chario_buffers_free(file);
+	leave(file->disk, file->is_exclusive);
 	kvfree(file->spare);
 	kfree(file);
 	return 0;

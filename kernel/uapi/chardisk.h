@@ -13,6 +13,9 @@
  * Layout. The same for 32 and 64 bit programs; no implicit padding. What is named reserved, and
  * flags of which no value is defined, must be 0 and is else refused with EINVAL.
  *
+ * Opening. With O_EXCL (and without O_CREAT) nobody else has the device open, through whatever node,
+ * nor can open it until this file is closed: EBUSY. EROFS: for writing, of what is read-only.
+ *
  * Errors of reads and writes, in whatever way they are asked for:
  *   EINVAL      offset, length or address is not aligned; unknown flag; reserved field not 0
  *   EACCES      not wholly inside one region

@@ -4,6 +4,7 @@
  *
  *	read write	prints "BYTES commands N", of a call through `via`
  *	discard fsync	prints "0"
+ *	hold		prints "held", and ends with its standard input
  *	info region stats	prints a line "KEY VALUE" per field
  *
  * or the name of the error. Keys, with sizes in bytes:
@@ -15,6 +16,7 @@
  *	level=N		the ioctl's real-time level; class=N its I/O priority class
  *	durable=1	O_DSYNC, and the ioctl's flag
  *	open=r|w|rw	[rw]
+ *	exclusive=1	O_EXCL
  *	fill=N		what a write contains; a read prints its first and last byte, too
  *	index=N scope=N	of region, stats
  */
@@ -37,7 +39,7 @@
 #define PAGE 4096
 
 static struct {
-	uint64_t offset, bytes, memory, class, level, durable, fill, index, scope;
+	uint64_t offset, bytes, memory, class, level, durable, fill, index, scope, exclusive;
 	const char *via, *open;
 } options = {.bytes = PAGE, .class = IOPRIO_CLASS_RT, .level = 99, .via = "pread", .open = "rw"};
 
@@ -45,9 +47,10 @@ static const struct {
 	const char *name;
 	uint64_t *value;
 } numbers[] = {
-	{"offset", &options.offset},   {"bytes", &options.bytes}, {"memory", &options.memory},
-	{"class", &options.class},     {"level", &options.level}, {"fill", &options.fill},
-	{"durable", &options.durable}, {"index", &options.index}, {"scope", &options.scope},
+	{"offset", &options.offset},	   {"bytes", &options.bytes}, {"memory", &options.memory},
+	{"class", &options.class},	   {"level", &options.level}, {"fill", &options.fill},
+	{"durable", &options.durable},	   {"index", &options.index}, {"scope", &options.scope},
+	{"exclusive", &options.exclusive},
 };
 
 static int fd;
@@ -205,8 +208,21 @@ static int stats(void)
 	return 0;
 }
 
+static int hold(void)
+{
+	char byte;
+
+	printf("held\n");
+	fflush(stdout);
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
+	return 0;
+}
+
 static int run(const char *op)
 {
+	if (strcmp(op, "hold") == 0)
+		return hold();
 	if (strcmp(op, "read") == 0 || strcmp(op, "write") == 0)
 		return move(op[0] == 'w');
 	if (strcmp(op, "discard") == 0)
@@ -240,6 +256,8 @@ int main(int argc, char **argv)
 	flags = strcmp(options.open, "r") == 0	 ? O_RDONLY
 		: strcmp(options.open, "w") == 0 ? O_WRONLY
 						 : O_RDWR;
-	fd = open(argv[1], flags | (options.durable ? O_DSYNC : 0));
+	flags |= options.durable ? O_DSYNC : 0;
+	flags |= options.exclusive ? O_EXCL : 0;
+	fd = open(argv[1], flags);
 	return fd < 0 ? say_error() : run(argv[2]);
 }
