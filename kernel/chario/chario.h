@@ -200,7 +200,9 @@ struct chario_file {
 struct chario_buffer {
 	struct kref ref;
 	struct rcu_head rcu;
-	struct mm_struct *mm; /* whose memory, and who it is accounted to */
+	struct mm_struct *mm; /* whose memory */
+	const struct cred
+		*counted_for; /* of the user whose locked memory it is; NULL: not limited */
 	u64 bytes;
 	bool is_declared; /* by address: not pinned, nobody's locked memory */
 	unsigned long page_count;

@@ -5,12 +5,43 @@
  * A buffer belongs to an open file, and is used by the address space that registered it alone: a
  * process that got the file by fork or over a socket must not write to another one's memory.
  */
+#include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/user.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
 #include "chario.h"
+
+/*
+ * The limit is one of a user, as io_uring's is: a process may end and leave its buffers with the
+ * file, so a limit of each address space would limit nothing.
+ */
+static int count_for_user(struct chario_buffer *buffer)
+{
+	long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT, pages = buffer->page_count, locked;
+	const struct cred *cred = current_cred();
+
+	if (capable(CAP_IPC_LOCK))
+		return 0;
+	locked = atomic_long_read(&cred->user->locked_vm);
+	do {
+		if (pages > limit - locked)
+			return -ENOMEM;
+	} while (!atomic_long_try_cmpxchg(&cred->user->locked_vm, &locked, locked + pages));
+	/* 6.1 does not let modules put a user, but what refers to one. */
+	buffer->counted_for = get_cred(cred);
+	return 0;
+}
+
+static void uncount_for_user(struct chario_buffer *buffer)
+{
+	if (!buffer->counted_for)
+		return;
+	atomic_long_sub(buffer->page_count, &buffer->counted_for->user->locked_vm);
+	put_cred(buffer->counted_for);
+}
 
 static void buffer_free(struct kref *ref)
 {
@@ -19,6 +50,7 @@ static void buffer_free(struct kref *ref)
 	if (!buffer->is_declared) {
 		chario_unpin(buffer->pages, buffer->page_count, true);
 		account_locked_vm(buffer->mm, buffer->page_count, false);
+		uncount_for_user(buffer);
 	}
 	mmdrop(buffer->mm);
 	kvfree_rcu(buffer, rcu);
@@ -70,16 +102,22 @@ static int pin_all(struct chario_buffer *buffer, unsigned long address)
 	return 0;
 }
 
-/* Memory of the caller: pinned, and counted as locked by it. */
+/* Memory of the caller: pinned, and counted as locked by its user and by its address space. */
 static int take_mapping(struct chario_buffer *buffer, unsigned long address)
 {
-	int error = account_locked_vm(buffer->mm, buffer->page_count, true);
+	int error = count_for_user(buffer);
 
 	if (error)
 		return error;
-	error = pin_all(buffer, address);
+	error = account_locked_vm(buffer->mm, buffer->page_count, true);
 	if (error)
-		account_locked_vm(buffer->mm, buffer->page_count, false);
+		goto out_user;
+	error = pin_all(buffer, address);
+	if (!error)
+		return 0;
+	account_locked_vm(buffer->mm, buffer->page_count, false);
+out_user:
+	uncount_for_user(buffer);
 	return error;
 }
 
@@ -96,6 +134,7 @@ static struct chario_buffer *buffer_create(const struct chardisk_register *reque
 	buffer->bytes = request->bytes;
 	buffer->page_count = pages;
 	buffer->mm = current->mm;
+	buffer->counted_for = NULL;
 	buffer->is_declared = request->flags & CHARDISK_BY_ADDRESS;
 	if (buffer->is_declared)
 		error = chario_declared_pages(request->address, request->bytes, buffer->pages);

@@ -110,7 +110,8 @@ struct chardisk_region {
  * (memfd, also under a udmabuf), or device-dax. So a buffer that is a file is mapped first; the
  * kernel refuses what a device may not write to. It must be mapped readable and writable.
  *
- * It counts as locked memory (RLIMIT_MEMLOCK, VmLck) unless the caller has CAP_IPC_LOCK. The buffer
+ * It counts as locked memory of the process (VmLck), and unless the caller has CAP_IPC_LOCK, all
+ * that a user's processes registered is limited by RLIMIT_MEMLOCK, as with io_uring. The buffer
  * belongs to this open file and to this address space: after fork(2) a child cannot use it (EPERM),
  * but may unregister it. It ends with UNREGISTER, or with the last close of the open file, after
  * the transfers that use it. Unmapping the memory leaves it registered.

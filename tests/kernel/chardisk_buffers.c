@@ -257,6 +257,26 @@ static void counts_as_locked(int fd)
 	EXPECT(unreg(fd, 0), 0);
 }
 
+static void register_and_end(int fd)
+{
+	EXPECT(reg(fd, map(65536), 65536), 0);
+}
+
+/* What a process leaves with the file when it ends counts for its user. */
+static void counts_for_the_user(int fd)
+{
+	struct rlimit limit = {.rlim_cur = 65536, .rlim_max = 65536};
+
+	EXPECT(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	EXPECT(setresgid(65534, 65534, 65534), 0);
+	EXPECT(setresuid(65534, 65534, 65534), 0);
+	EXPECT(in_child(register_and_end, fd), 0);
+	EXPECT(reg(fd, map(4096), 4096), -ENOMEM);
+	EXPECT(unreg(fd, 0), 0);
+	EXPECT(reg(fd, map(65536), 65536), 0);
+	EXPECT(reg(fd, map(4096), 4096), -ENOMEM);
+}
+
 /* A process that ends, by itself or by a signal, with buffers registered and in use. */
 static void leaves_all(void)
 {
@@ -339,6 +359,13 @@ int main(int argc, char **argv)
 	is_not_for_children(fd);
 	private_memory_survives_fork(fd);
 	EXPECT(in_child(counts_as_locked, open(device, O_RDWR)), 0);
+	/* Twice: the end of a file gives back what counted. Each file is closed by its last process. */
+	for (int again = 0; again < 2; again++) {
+		int own = open(device, O_RDWR);
+
+		EXPECT(in_child(counts_for_the_user, own), 0);
+		close(own);
+	}
 	end_with_signal();
 	unregister_in_use(fd);
 	return failures != 0;
