@@ -133,6 +133,11 @@ static int run_chunk(struct chario_call *call, struct chario_work *work, struct 
 				break;
 			continue;
 		}
+		/* A host that says neither how far it came nor why not. */
+		if (!op->done_bytes) {
+			error = -EIO;
+			break;
+		}
 		tries = 0;
 		op->reset_first = false;
 		call->done_bytes += op->done_bytes;
