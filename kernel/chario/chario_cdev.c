@@ -12,6 +12,9 @@
 #include "chario.h"
 #include "iter_segment.h"
 
+/* What ssize_t can say; read(2) and write(2) have a limit of their own, 2 GiB. */
+#define CALL_BYTES_MAX (SSIZE_MAX & PAGE_MASK)
+
 /*
  * O_EXCL: nobody else has the device open, by whatever node, and nobody opens it until this file is
  * closed. A lock of the file would be one of the node.
@@ -107,7 +110,7 @@ ssize_t chario_call_begin(struct chario_call *call, u64 bytes)
 		return 0;
 	if (call->offset >= disk_bytes)
 		return call->write ? -ENOSPC : 0;
-	bytes = min3(bytes, disk_bytes - call->offset, (u64)MAX_RW_COUNT);
+	bytes = min3(bytes, disk_bytes - call->offset, (u64)CALL_BYTES_MAX);
 	bytes = round_down(bytes, disk->block_bytes);
 	error = chario_disk_may(disk, call->offset, bytes, call->write);
 	if (error)

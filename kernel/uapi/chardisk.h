@@ -158,7 +158,7 @@ struct chardisk_unregister {
  */
 struct chardisk_transfer {
 	__u64 offset; /* in: on the device */
-	__u64 bytes; /* in: any length; 0 does nothing */
+	__u64 bytes; /* in: any length (32-bit kernels: up to 2 GiB at a time); 0 does nothing */
 	__u64 buffer_offset; /* in: in the buffer; with NO_BUFFER the address */
 	__u32 buffer; /* in: number of the registered buffer, or CHARDISK_NO_BUFFER */
 	__u32 flags; /* in: CHARDISK_DURABLE or 0 */
