@@ -57,6 +57,8 @@ struct chario_lane {
 	struct work_struct rest;
 };
 
+/* Gives the card back to mmcblk, which reclaim may wait for: so with a thread of its own. */
+static struct workqueue_struct *resting;
 static LIST_HEAD(lanes);
 static DEFINE_MUTEX(lanes_lock);
 
@@ -149,7 +151,7 @@ void chario_lane_ended(struct chario_lane *lane, u8 level)
 		hrtimer_start(&lane->timer, lane->background_after, HRTIMER_MODE_ABS_SOFT);
 	}
 	/* The caller may not get a CPU for some time. */
-	queue_work(system_highpri_wq, &lane->rest);
+	queue_work(resting, &lane->rest);
 }
 
 static void rest(struct work_struct *work)
@@ -337,7 +339,15 @@ static struct notifier_block card_notifier = {.notifier_call = ended_with_card};
 /* Called by module init, behind mmc_register_driver(). */
 int chario_lanes_init(void)
 {
-	return bus_register_notifier(chario_driver()->bus, &card_notifier);
+	int error;
+
+	resting = alloc_workqueue(CHARIO_NAME, WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!resting)
+		return -ENOMEM;
+	error = bus_register_notifier(chario_driver()->bus, &card_notifier);
+	if (error)
+		destroy_workqueue(resting);
+	return error;
 }
 
 void chario_lanes_exit(void)
@@ -347,4 +357,5 @@ void chario_lanes_exit(void)
 	bus_unregister_notifier(chario_driver()->bus, &card_notifier);
 	while ((lane = take_out(NULL, NULL)))
 		lane_end(lane);
+	destroy_workqueue(resting);
 }

@@ -90,6 +90,9 @@ for queue in 0 8; do
 	done
 done
 
+# It gives the card back while memory is short: its work queue has a thread of its own.
+grep -qE '^(kworker/R-)?chari' /proc/[0-9]*/comm || fail "no thread of chario"
+
 lane mmcblk0p2 || fail "lane"
 rmmod chario || fail "rmmod with a lane"
 [ -e $CHARDISK_NODE ] && fail "node without the module"
