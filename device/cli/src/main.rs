@@ -22,6 +22,7 @@ mod quantity;
 mod record;
 mod record_file;
 mod recover;
+mod selection;
 mod status;
 mod store;
 mod table;

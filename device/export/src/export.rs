@@ -6,6 +6,7 @@ use std::io::{self, Seek, Write};
 use std::rc::Rc;
 
 use mcap::records::{MessageHeader, Metadata};
+use mcap::write::NoSeek;
 use mcap::{McapError, WriteOptions, Writer};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::mcap::definitions::Definitions;
@@ -48,7 +49,7 @@ impl Compression {
     }
 }
 
-/// No file was made.
+/// The export is not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error("cannot read: {0}")]
@@ -61,9 +62,9 @@ pub enum ExportError {
     Mcap(McapError),
     #[error("{path}: its schemas or channels are malformed")]
     Definitions { path: String },
-    #[error("interrupted; no file was made")]
+    #[error("interrupted")]
     Interrupted,
-    #[error("no message was selected; no file was made")]
+    #[error("no message was selected")]
     Nothing,
 }
 
@@ -105,9 +106,22 @@ struct Exporting<W: Write + Seek> {
 }
 
 impl Export<'_> {
-    /// Writes all of it, and says what it holds but for the size of the file.
-    pub fn write(mut self, out: impl Write + Seek) -> Result<Summary, ExportError> {
-        let options = WriteOptions::new()
+    /// Writes all of it into a file, and returns its summary.
+    pub fn write(self, out: impl Write + Seek) -> Result<Summary, ExportError> {
+        self.write_with(WriteOptions::new(), out)
+    }
+
+    /// The same into a pipe. A reader gets each chunk when it is complete.
+    pub fn stream(self, out: impl Write) -> Result<Summary, ExportError> {
+        self.write_with(WriteOptions::new().disable_seeking(true), NoSeek::new(out))
+    }
+
+    fn write_with(
+        mut self,
+        options: WriteOptions,
+        out: impl Write + Seek,
+    ) -> Result<Summary, ExportError> {
+        let options = options
             .compression(self.compression.of_mcap())
             // A recording that goes on needs the other CPUs.
             .compression_threads(0)
@@ -123,13 +137,16 @@ impl Export<'_> {
             messages: 0,
         };
         let mut merge = Merge::new(self.survey, self.selection.clone(), self.held_bytes_max);
-        self.copy(&mut merge, &mut exporting)?;
-        if exporting.messages == 0 {
-            return Err(ExportError::Nothing);
+        if let Err(error) = self.copy(&mut merge, &mut exporting) {
+            // Dropped, it would write an end, and what is incomplete would not look so.
+            exporting.writer.into_inner();
+            return Err(error);
         }
-        let summary = self.summary(&merge, &exporting);
+        let mut summary = self.summary(&merge, &exporting);
         exporting.put_metadata(&summary)?;
         exporting.writer.finish()?;
+        summary.bytes =
+            exporting.writer.into_inner().stream_position().map_err(ExportError::Write)?;
         Ok(summary)
     }
 
@@ -160,7 +177,7 @@ impl Export<'_> {
                 }
             }
         }
-        Ok(())
+        if exporting.messages == 0 { Err(ExportError::Nothing) } else { Ok(()) }
     }
 
     fn summary<W: Write + Seek>(&self, merge: &Merge, exporting: &Exporting<W>) -> Summary {

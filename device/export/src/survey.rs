@@ -87,7 +87,7 @@ pub enum SurveyError {
     Io { path: PathBuf, why: io::Error },
     #[error("{}: has no segment: give the directory of a recording, or a segment", .0.display())]
     NoSegments(PathBuf),
-    #[error("interrupted; no file was made")]
+    #[error("interrupted")]
     Interrupted,
 }
 

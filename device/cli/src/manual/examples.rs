@@ -41,10 +41,16 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
         "steady-doctor" => {
             &[("Find settings that break a bound on a card:", "steady doctor /dev/mmcblk0")]
         }
-        "steady-export" => &[(
-            "Export the last ten minutes of two topics:",
-            "steady export /data/recording -o last.mcap --from -10min --topics /imu /odom",
-        )],
+        "steady-export" => &[
+            (
+                "Export the last ten minutes of two topics:",
+                "steady export /data/recording -o last.mcap --from -10min --topics /imu /odom",
+            ),
+            (
+                "Export into a pipe, such as that of ssh, if the disk is full:",
+                "steady export /data/recording -o -",
+            ),
+        ],
         "steady-incidents" => &[
             (
                 "Keep the last minute of a running recording:",

@@ -24,7 +24,7 @@ const TOPICS: [&str; 2] = ["/camera/image", "/joint"];
 const S: u64 = 1_000_000_000;
 
 /// Topic, log time, payload.
-type Sent = (String, u64, Vec<u8>);
+pub type Sent = (String, u64, Vec<u8>);
 
 fn topic(name: &str) -> Topic {
     Topic {
@@ -40,7 +40,7 @@ fn topic(name: &str) -> Topic {
 }
 
 /// The images come half a second late.
-fn records(count: u64) -> Vec<Sent> {
+pub fn records(count: u64) -> Vec<Sent> {
     let record = |number: u64| {
         let late_ns = if number % 2 == 0 { S / 2 } else { 0 };
         let log_time_ns = 10 * S + number * 1_000_000 - late_ns;
@@ -50,18 +50,18 @@ fn records(count: u64) -> Vec<Sent> {
     (0..count).map(record).collect()
 }
 
-fn by_time(mut sent: Vec<Sent>) -> Vec<Sent> {
+pub fn by_time(mut sent: Vec<Sent>) -> Vec<Sent> {
     sent.sort_by_key(|sent| sent.1);
     sent
 }
 
-fn steady(arguments: &[&str]) -> Command {
+pub fn steady(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-fn recorder(dir: &Path, arguments: &[&str]) -> Child {
+pub fn recorder(dir: &Path, arguments: &[&str]) -> Child {
     let mut command = steady(&["record", "--input", "-", "--framing", "frames", "--block"]);
     command.args(["--no-lock", "--quiet", "--segments", "4", "--segment-size", "1M"]);
     command.args(["--unit", "64K", "--loss-window", "50ms"]).args(arguments);
@@ -69,18 +69,18 @@ fn recorder(dir: &Path, arguments: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-fn frames(sent: &[Sent]) -> Vec<u8> {
+pub fn frames(sent: &[Sent]) -> Vec<u8> {
     let id = |name: &str| TOPICS.iter().position(|topic| *topic == name).unwrap() as u16;
     sent.iter().flat_map(|(name, ns, data)| record_frame(id(name), *ns, data).unwrap()).collect()
 }
 
-fn head() -> Vec<u8> {
+pub fn head() -> Vec<u8> {
     let topics = TOPICS.iter().zip(0..).map(|(name, id)| topic_frame(id, &topic(name)).unwrap());
     [HEAD.to_vec(), topics.collect::<Vec<_>>().concat(), begin_frame()].concat()
 }
 
 /// A recording of all of this.
-fn record(dir: &Path, sent: &[Sent]) {
+pub fn record(dir: &Path, sent: &[Sent]) {
     record_with(dir, sent, &[]);
 }
 
@@ -96,8 +96,11 @@ fn export(dir: &Path, out: &Path, arguments: &[&str]) -> Output {
 }
 
 fn read(path: &Path) -> Vec<Sent> {
-    let bytes = fs::read(path).unwrap();
-    let messages = mcap::MessageStream::new(&bytes).unwrap().map(Result::unwrap);
+    messages(&fs::read(path).unwrap())
+}
+
+pub fn messages(file: &[u8]) -> Vec<Sent> {
+    let messages = mcap::MessageStream::new(file).unwrap().map(Result::unwrap);
     let sent = |message: mcap::Message<'_>| {
         assert_eq!(message.channel.schema.as_ref().unwrap().data.as_ref(), b"bytes");
         (message.channel.topic.clone(), message.log_time, message.data.to_vec())
@@ -105,7 +108,7 @@ fn read(path: &Path) -> Vec<Sent> {
     messages.map(sent).collect()
 }
 
-fn pool(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub fn pool(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = paths.map(|path| (path.clone(), fs::read(&path).unwrap())).collect();
     files.sort();
@@ -243,7 +246,7 @@ fn a_recording_that_was_cut_off_is_exported_as_it_is() {
 }
 
 /// A recorder that has made all of this durable, and waits for more.
-fn running(recording: &Path, sent: &[Sent]) -> Child {
+pub fn running(recording: &Path, sent: &[Sent]) -> Child {
     let log = recording.with_extension("log");
     let mut child = recorder(recording, &["--account-log", log.to_str().unwrap()]);
     let input = child.stdin.as_mut().unwrap();
@@ -259,7 +262,7 @@ fn running(recording: &Path, sent: &[Sent]) -> Child {
     child
 }
 
-fn end(mut child: Child) {
+pub fn end(mut child: Child) {
     drop(child.stdin.take());
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
 }

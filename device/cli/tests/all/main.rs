@@ -13,6 +13,7 @@ mod diagnostics;
 mod direct;
 mod doctor;
 mod export;
+mod export_stream;
 mod losses;
 mod manual;
 mod model;

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady export`: one MCAP file out of the segments of a recording.
+
+mod pipe;
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use steadyio_core::diagnostic;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_export::export::{Compression, Export, ExportError};
+use steadyio_export::merge::HELD_BYTES_MAX;
+use steadyio_export::summary::{IncidentSummary, LossSummary, Summary};
+use steadyio_export::survey::Survey;
+use steadyio_recorder::mcap::names::is_segment;
+
+use self::pipe::Pipe;
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use crate::progress::Pace;
+use crate::record_file::RecordFile;
+use crate::selection::{Chosen, SelectionArguments, text};
+
+const MIB: f64 = 1_048_576.0;
+
+const HELP: &str = "Exit status: 0 success; 1 failure, or nothing selected; 2 usage error; 3 \
+finished, but durable data is missing (damaged blocks or segments, or data that a recorder has \
+overwritten); 130 interrupted. Only status 0 and 3 leave an output file. With --output -, a reader \
+that ends early is no failure.";
+
+/// Merge a recording's segments into one compressed MCAP file, sorted by log time
+///
+/// Changes nothing and takes no lock. Works while a recorder runs, and after a power cut without
+/// recovery. Exports every whole block of the segments. If a recorder runs, this includes at least
+/// all blocks that were durable when the export began.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Directory of a recording, or a segment
+    #[arg(required = true, value_name = "PATH")]
+    path: Vec<PathBuf>,
+    /// Output file, replaced when the export is complete; - for standard output, which gets
+    /// messages while they are read
+    #[arg(short, long, value_name = "FILE|-")]
+    output: PathBuf,
+    #[command(flatten)]
+    select: SelectionArguments,
+    /// Compression of the chunks: lz4 takes less CPU time, zstd less space
+    #[arg(long, default_value = "zstd", value_parser = ["zstd", "lz4", "none"])]
+    compression: String,
+    /// Print JSON instead of text (docs/spec/export-1.schema.json)
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    arguments.check().map_err(Failure::with(Status::Usage))?;
+    let chosen = arguments.select.choose(&arguments.path, &stop)?;
+    let output = &arguments.output;
+    check_is_no_segment(output, &chosen.survey).map_err(Failure::with(Status::Usage))?;
+    let summary = match arguments.write(&chosen, &stop) {
+        Err(Stopped::ReaderEnded) => return Ok(reader_ended(&chosen)),
+        Err(Stopped::Failure(failure)) => return Err(failure),
+        Ok(summary) => summary,
+    };
+    let line = to_text(output, &summary);
+    if arguments.is_pipe() {
+        diagnostic!("steady: {line}");
+    } else if arguments.json {
+        let json = serde_json::to_string_pretty(&summary).map_err(Failure::with(Status::Failed))?;
+        print(&(json + "\n"))?;
+    } else {
+        print(&(line + "\n"))?;
+    }
+    tell(&summary);
+    Ok(if summary.is_damaged() { Status::Flawed } else { Status::Done })
+}
+
+/// No export was completed.
+enum Stopped {
+    /// The reader of the pipe has closed it.
+    ReaderEnded,
+    Failure(Failure),
+}
+
+/// The status counts the losses known by then.
+fn reader_ended(chosen: &Chosen) -> Status {
+    diagnostic!("steady: standard output: its reader ended before the export did");
+    let Chosen { survey, selection, .. } = chosen;
+    let is_whole = survey.unreadable.is_empty() && survey.losses_in(selection).next().is_none();
+    if is_whole { Status::Done } else { Status::Flawed }
+}
+
+impl Arguments {
+    fn is_pipe(&self) -> bool {
+        self.output.as_os_str() == "-"
+    }
+
+    /// Checks the output before anything is read.
+    fn check(&self) -> anyhow::Result<()> {
+        if !self.is_pipe() {
+            return check_output(&self.output);
+        }
+        ensure!(
+            !self.json,
+            "--json: standard output is the export with --output - (its metadata steadyio.export \
+             has the numbers)"
+        );
+        ensure!(
+            !io::stdout().is_terminal(),
+            "--output -: standard output is a terminal: write to a file or a pipe"
+        );
+        Ok(())
+    }
+
+    fn compression(&self) -> Compression {
+        match self.compression.as_str() {
+            "lz4" => Compression::Lz4,
+            "none" => Compression::None,
+            _ => Compression::Zstd,
+        }
+    }
+}
+
+/// Nothing but a regular file is ever replaced.
+fn check_output(path: &Path) -> anyhow::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => {
+            bail!(
+                "--output {}: exists and is not a regular file (- is standard output)",
+                path.display()
+            )
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(anyhow!("--output {}: {error}", path.display())),
+    }
+}
+
+/// Nor a file of the pool, nor anything that a recorder would take for one.
+fn check_is_no_segment(path: &Path, survey: &Survey) -> anyhow::Result<()> {
+    let named_so = path.file_name().is_some_and(is_segment);
+    let is_same = |segment: &Path| {
+        let inode = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+        inode(segment).is_some() && inode(segment) == inode(path)
+    };
+    let is_segment = survey.segments.iter().any(|segment| is_same(&segment.path));
+    ensure!(
+        !named_so && !is_segment,
+        "--output {}: is a segment, or has the name of one: give another name",
+        path.display()
+    );
+    Ok(())
+}
+
+impl Arguments {
+    fn write(&self, chosen: &Chosen, stop: &Interrupt) -> Result<Summary, Stopped> {
+        let (began, mut pace) = (Instant::now(), Pace::new());
+        let mut progress = |done: u64, all: u64| {
+            if pace.is_due(began.elapsed()) {
+                let (done, all) = (done as f64 / MIB, all as f64 / MIB);
+                let seconds = began.elapsed().as_secs();
+                diagnostic!("steady: read {done:.0} of {all:.0} MiB in {seconds} s");
+            }
+        };
+        let export = Export {
+            survey: &chosen.survey,
+            selection: &chosen.selection,
+            compression: self.compression(),
+            held_bytes_max: HELD_BYTES_MAX,
+            stop,
+            progress: &mut progress,
+        };
+        let written = if self.is_pipe() {
+            Pipe::stdout(stop).and_then(|pipe| pipe.fill(export))
+        } else {
+            let file = RecordFile::create(&self.output).with_context(|| self.named_output());
+            let file = file.map_err(|error| Stopped::Failure(Failure::with(Status::Usage)(error)));
+            file?.fill(|out| export.write(&mut *out).map_err(anyhow::Error::from))
+        };
+        written.map_err(|error| self.stopped(chosen, stop, error))
+    }
+
+    fn named_output(&self) -> String {
+        if self.is_pipe() {
+            return "standard output".into();
+        }
+        format!("--output {}", self.output.display())
+    }
+
+    fn stopped(&self, chosen: &Chosen, stop: &Interrupt, error: anyhow::Error) -> Stopped {
+        let of_output = match error.downcast_ref() {
+            Some(ExportError::Write(error))
+                if self.is_pipe() && error.kind() == io::ErrorKind::BrokenPipe =>
+            {
+                return Stopped::ReaderEnded;
+            }
+            Some(ExportError::Write(_) | ExportError::Mcap(_)) => true,
+            of_export => of_export.is_none(),
+        };
+        let is_nothing = matches!(error.downcast_ref(), Some(ExportError::Nothing));
+        let left = if self.is_pipe() { "the stream has no end" } else { "no file was made" };
+        let source = if stop.requested() {
+            anyhow!("interrupted; {left}")
+        } else if is_nothing {
+            chosen.nothing()
+        } else if of_output {
+            error.context(self.named_output())
+        } else {
+            error
+        };
+        let status = if stop.requested() { Status::Interrupted } else { Status::Failed };
+        Stopped::Failure(Failure { status, source })
+    }
+}
+
+fn to_text(path: &Path, summary: &Summary) -> String {
+    let topics = summary.channels.iter().filter(|channel| channel.messages > 0).count();
+    let late = match summary.out_of_order {
+        0 => String::new(),
+        late => format!("; {late} stand behind later ones, but the index has their order"),
+    };
+    let name = if path.as_os_str() == "-" { "standard output" } else { &path.to_string_lossy() };
+    format!(
+        "{name}: {} messages of {topics} topics, log times {} to {}, {:.2} MiB ({}){late}",
+        summary.messages,
+        text(summary.start_ns),
+        text(summary.end_ns),
+        summary.bytes as f64 / MIB,
+        summary.compression,
+    )
+}
+
+/// Prints all losses on standard error.
+fn tell(summary: &Summary) {
+    for line in summary.missing.damage() {
+        diagnostic!("steady: {line}");
+    }
+    for LossSummary { place, messages, at_most } in &summary.losses {
+        let at_most = if *at_most { "at most " } else { "" };
+        diagnostic!("steady: {place}: {at_most}{messages} messages are missing");
+    }
+    for IncidentSummary { name, segments, missing_segments } in &summary.incidents {
+        if *missing_segments > 0 {
+            diagnostic!(
+                "steady: incident {name}: {missing_segments} of {segments} segments are missing"
+            );
+        }
+    }
+    for unreadable in &summary.unreadable {
+        diagnostic!("steady: {}: {}; it is left out", unreadable.path, unreadable.why);
+    }
+}

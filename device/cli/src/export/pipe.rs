@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Standard output as the place of an export: never waited for after an interrupt.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use steadyio_core::interrupt::Interrupt;
+use steadyio_export::export::{Export, ExportError};
+use steadyio_export::summary::Summary;
+
+/// A pipe that can be written takes at least this many bytes without blocking (PIPE_BUF).
+const PIECE_BYTES: usize = 4_096;
+/// How often it looks for an interrupt while nobody reads.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+pub struct Pipe {
+    out: File,
+    stop: Interrupt,
+}
+
+impl Pipe {
+    pub fn stdout(stop: &Interrupt) -> anyhow::Result<Pipe> {
+        let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        Ok(Pipe { out, stop: stop.clone() })
+    }
+
+    /// Writes an export. Of one that fails, what is buffered is left out: it is incomplete anyway.
+    pub fn fill(self, export: Export<'_>) -> anyhow::Result<Summary> {
+        let mut out = BufWriter::with_capacity(1 << 16, self);
+        let written = export.stream(&mut out).map_err(anyhow::Error::from);
+        if written.is_ok() {
+            out.flush().map_err(ExportError::Write)?;
+        } else {
+            let _ = out.into_parts();
+        }
+        written
+    }
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            if self.stop.requested() {
+                // ErrorKind::Interrupted would be tried again.
+                return Err(io::Error::other("interrupted"));
+            }
+            match poll(&mut [PollFd::new(&self.out, PollFlags::OUT)], Some(&LOOK_EVERY)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return self.out.write(&bytes[..bytes.len().min(PIECE_BYTES)]),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
