@@ -6,15 +6,18 @@ mod apply;
 mod bench;
 mod bound;
 mod bound_cpu;
+mod cat;
 mod direct;
 mod doctor;
 mod exit;
 mod export;
 mod incidents;
+mod info;
 mod manual;
 mod model;
 mod model_tables;
 mod output;
+mod pipe;
 mod power;
 mod probe;
 mod progress;
@@ -51,11 +54,13 @@ enum Command {
     Apply(apply::Arguments),
     Bench(bench::Arguments),
     Bound(bound::Arguments),
+    Cat(cat::Arguments),
     Completions(manual::Completions),
     Direct(direct::Arguments),
     Doctor(doctor::Arguments),
     Export(export::Arguments),
     Incidents(incidents::Arguments),
+    Info(info::Arguments),
     Man(manual::Man),
     Model(model::Arguments),
     Probe(probe::Arguments),
@@ -80,11 +85,13 @@ fn main() -> ExitCode {
         Command::Apply(arguments) => apply::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Bound(arguments) => bound::run(&arguments),
+        Command::Cat(arguments) => cat::run(&arguments),
         Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),
         Command::Direct(arguments) => direct::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Incidents(arguments) => incidents::run(&arguments),
+        Command::Info(arguments) => info::run(&arguments),
         Command::Man(arguments) => manual::write(&arguments, Arguments::command()),
         Command::Model(arguments) => model::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),

@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_export::selection::{Selection, TopicPattern};
+use steadyio_export::summary::Damage;
 use steadyio_export::survey::{Survey, SurveyError};
 use steadyio_recorder::incident::files;
 
@@ -155,6 +156,13 @@ fn empty(survey: &Survey) -> anyhow::Error {
     match survey.unreadable.first() {
         Some(first) => anyhow!("no segment can be read; {}: {}", first.path.display(), first.why),
         None => anyhow!("nothing was recorded: all {} segments are empty", survey.empty),
+    }
+}
+
+/// Prints all losses on standard error.
+pub fn tell(damage: &Damage) {
+    for line in damage.lines() {
+        diagnostic!("steady: {line}");
     }
 }
 

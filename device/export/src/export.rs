@@ -13,7 +13,7 @@ use steadyio_recorder::mcap::definitions::Definitions;
 
 use crate::merge::{Item, Merge, Next};
 use crate::selection::Selection;
-use crate::summary::{ChannelSummary, LossSummary, Recordings, SCHEMA, Summary, UnreadableSummary};
+use crate::summary::{ChannelSummary, Damage, Recordings, SCHEMA, Summary};
 use crate::survey::Survey;
 
 const LIBRARY: &str = concat!("steadyio-export ", env!("CARGO_PKG_VERSION"));
@@ -196,10 +196,7 @@ impl Export<'_> {
             out_of_order: merge.late,
             channels: exporting.channels.values().cloned().collect(),
             recordings: exporting.recordings.summaries().cloned().collect(),
-            incidents: self.survey.incidents.clone(),
-            missing: merge.missing,
-            losses: self.survey.losses_in(self.selection).map(LossSummary::of).collect(),
-            unreadable: self.survey.unreadable.iter().map(UnreadableSummary::of).collect(),
+            damage: Damage::of(self.survey, self.selection, merge.missing),
         }
     }
 }
@@ -260,7 +257,7 @@ impl<W: Write + Seek> Exporting<W> {
     }
 
     fn put_metadata(&mut self, summary: &Summary) -> Result<(), McapError> {
-        let Summary { missing, .. } = summary;
+        let Damage { missing, unreadable, .. } = &summary.damage;
         let mut map = BTreeMap::from([
             ("recordings".into(), summary.recordings.len().to_string()),
             ("missing_blocks".into(), missing.blocks.to_string()),
@@ -270,7 +267,7 @@ impl<W: Write + Seek> Exporting<W> {
             ("unreadable_bytes".into(), missing.unreadable_bytes.to_string()),
             ("overwritten_blocks".into(), missing.overwritten_blocks.to_string()),
             ("overwritten_segments".into(), missing.overwritten_segments.to_string()),
-            ("unreadable_segments".into(), summary.unreadable.len().to_string()),
+            ("unreadable_segments".into(), unreadable.len().to_string()),
         ]);
         for (name, ns) in [("from_ns", summary.from_ns), ("to_ns", summary.to_ns)] {
             map.extend(ns.map(|ns| (name.to_string(), ns.to_string())));

@@ -6,10 +6,12 @@
 //! locked: a recorder may go on, and what it overwrites meanwhile is told.
 //!
 //! Reading order: [`survey`] (which segments there are), [`selection`] (which messages are wanted),
-//! [`merge`] (their order), [`export`] (the file), [`summary`] (what is told of it).
+//! [`merge`] (their order), [`export`] (the file), [`summary`] (what is told of it). [`overview`] is
+//! of the pool, without its messages.
 
 pub mod export;
 pub mod merge;
+pub mod overview;
 pub mod selection;
 pub mod summary;
 pub mod survey;

@@ -11,7 +11,8 @@ use steadyio_recorder::mcap::private::Identity;
 use steadyio_recorder::mcap::reading::Readable;
 use steadyio_recorder::mcap::sectors::Unreadable;
 
-use crate::survey::UnreadableSegment;
+use crate::selection::Selection;
+use crate::survey::{Survey, UnreadableSegment};
 
 pub const SCHEMA: &str = "steadyio.export/1";
 
@@ -208,12 +209,59 @@ pub struct Summary {
     pub out_of_order: u64,
     pub channels: Vec<ChannelSummary>,
     pub recordings: Vec<RecordingSummary>,
-    /// If only what an incident keeps was asked for: it, of each directory.
-    pub incidents: Vec<IncidentSummary>,
+    #[serde(flatten)]
+    pub damage: Damage,
+}
+
+/// Everything that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Damage {
     pub missing: Missing,
     /// Where messages are missing, but for damaged blocks of finished segments.
     pub losses: Vec<LossSummary>,
+    /// Those that were asked for, of each directory.
+    pub incidents: Vec<IncidentSummary>,
     pub unreadable: Vec<UnreadableSummary>,
+}
+
+impl Damage {
+    /// With the part that was counted while reading.
+    pub fn of(survey: &Survey, selection: &Selection, missing: Missing) -> Damage {
+        Damage {
+            missing,
+            losses: survey.losses_in(selection).map(LossSummary::of).collect(),
+            incidents: survey.incidents.clone(),
+            unreadable: survey.unreadable.iter().map(UnreadableSummary::of).collect(),
+        }
+    }
+
+    /// Whether anything is missing that was once safe.
+    pub fn is_any(&self) -> bool {
+        let is_missing = |incident: &IncidentSummary| incident.missing_segments > 0;
+        self.missing.is_damage()
+            || !self.unreadable.is_empty()
+            || self.incidents.iter().any(is_missing)
+    }
+
+    /// In words.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = self.missing.damage();
+        for LossSummary { place, messages, at_most } in &self.losses {
+            let at_most = if *at_most { "at most " } else { "" };
+            lines.push(format!("{place}: {at_most}{messages} messages are missing"));
+        }
+        for IncidentSummary { name, segments, missing_segments } in &self.incidents {
+            if *missing_segments > 0 {
+                lines.push(format!(
+                    "incident {name}: {missing_segments} of {segments} segments are missing"
+                ));
+            }
+        }
+        for UnreadableSummary { path, why } in &self.unreadable {
+            lines.push(format!("{path}: {why}; it is left out"));
+        }
+        lines
+    }
 }
 
 /// Messages that are missing in a segment, or with segments.
@@ -250,16 +298,6 @@ pub struct UnreadableSummary {
 impl UnreadableSummary {
     pub(crate) fn of(found: &UnreadableSegment) -> UnreadableSummary {
         UnreadableSummary { path: found.path.display().to_string(), why: found.why.clone() }
-    }
-}
-
-impl Summary {
-    /// Whether something is not in it that was once safe.
-    pub fn is_damaged(&self) -> bool {
-        let is_missing = |incident: &IncidentSummary| incident.missing_segments > 0;
-        self.missing.is_damage()
-            || !self.unreadable.is_empty()
-            || self.incidents.iter().any(is_missing)
     }
 }
 

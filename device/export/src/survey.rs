@@ -191,13 +191,16 @@ impl Survey {
         self.unreadable.retain(|one| {
             name(&one.path).split('.').next().is_some_and(|stem| files.contains(stem))
         });
-        for incident in incidents {
-            let there = |segment: &&Segment| incident.holds(&segment.life.identity);
-            let (there, segments) =
-                (self.segments.iter().filter(there).count(), incident.segments.len());
-            let (name, missing_segments) = (incident.name.clone(), segments - there);
-            self.incidents.push(IncidentSummary { name, segments, missing_segments });
-        }
+        self.incidents = incidents.iter().map(|incident| self.incident(incident)).collect();
+    }
+
+    /// How much of an incident is there.
+    pub(crate) fn incident(&self, incident: &Incident) -> IncidentSummary {
+        let there = |segment: &&Segment| incident.holds(&segment.life.identity);
+        let (there, segments) =
+            (self.segments.iter().filter(there).count(), incident.segments.len());
+        let (name, missing_segments) = (incident.name.clone(), segments - there);
+        IncidentSummary { name, segments, missing_segments }
     }
 
     /// Returns what it is for the audit of the pool.

@@ -192,7 +192,7 @@ fn exported(dir: &Path) -> (BTreeSet<u64>, u64, bool) {
     };
     let messages = mcap::MessageStream::new(out.get_ref()).unwrap();
     let times = messages.map(|message| message.unwrap().log_time).collect();
-    (times, summary.missing.messages, summary.is_damaged())
+    (times, summary.damage.missing.messages, summary.damage.is_any())
 }
 
 /// What the recovery counts, with all blocks read, and whether anything is damaged.

@@ -142,9 +142,9 @@ fn what_a_recorder_overwrites_meanwhile_is_told() {
     // Some one and a half segments.
     record(dir.path(), 1_000..1_080);
     let (summary, file) = export(&survey, HELD_BYTES_MAX).unwrap();
-    assert!(summary.is_damaged());
-    let overwritten = summary.missing.overwritten_segments;
-    assert!(overwritten > 0 && overwritten < segments, "{:?}", summary.missing);
+    assert!(summary.damage.is_any());
+    let overwritten = summary.damage.missing.overwritten_segments;
+    assert!(overwritten > 0 && overwritten < segments, "{:?}", summary.damage.missing);
     // The rest is whole, and nothing of the new recording is among it.
     let found = times_ns(&file);
     let first = 200 - found.len() as u64;
@@ -166,7 +166,7 @@ fn blocks_that_a_recorder_overwrites_meanwhile_are_told_as_such() {
         }
     };
     let (summary, file) = export_with(&survey, 1, &mut after_the_first_block).unwrap();
-    let missing = summary.missing;
+    let missing = summary.damage.missing;
     assert!(missing.overwritten_blocks > 0 && missing.durable_blocks == 0, "{missing:?}");
     assert!(times_ns(&file).iter().all(|time_ns| *time_ns < 200));
 }

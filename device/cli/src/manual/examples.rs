@@ -29,6 +29,13 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
             "Compute whether the tasks of a robot meet their deadlines:",
             "steady bound card.toml robot.toml",
         )],
+        "steady-cat" => &[
+            (
+                "Print the last ten seconds of a topic:",
+                "steady cat /data/recording --topics /imu --from -10s",
+            ),
+            ("Print everything as JSON:", "steady cat --json /data/recording"),
+        ],
         "steady-completions" => &[(
             "Install the completions for bash:",
             "steady completions bash >/etc/bash_completion.d/steady",
@@ -59,6 +66,9 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
             ("List what is kept:", "steady incidents list /data/recording"),
             ("Release it:", "steady incidents release crash-1 --control /run/recorder.sock"),
         ],
+        "steady-info" => {
+            &[("Show the contents of a recording, and its losses:", "steady info /data/recording")]
+        }
         "steady-model" => &[(
             "Compute the throughput of 64 KiB requests with 40 us of software and 300 us of device:",
             "steady model --size 64K --pre-us 30 --device-us 300 --post-us 10",
@@ -138,12 +148,14 @@ pub fn related_to(page: &str) -> &'static [&'static str] {
         }
         "steady-bench" | "steady-tune" => &["steady-bench(1)", "steady-tune(1)", "k2(4)", "fio(1)"],
         "steady-doctor" | "steady-with" | "steady-watch" => &["k2(4)", "ionice(1)"],
-        "steady-export" | "steady-incidents" | "steady-record" | "steady-recover"
-        | "steady-status" => &[
+        "steady-cat" | "steady-export" | "steady-incidents" | "steady-info" | "steady-record"
+        | "steady-recover" | "steady-status" => &[
             "steady-record(1)",
             "steady-recover(1)",
             "steady-status(1)",
             "steady-incidents(1)",
+            "steady-info(1)",
+            "steady-cat(1)",
             "steady-export(1)",
         ],
         "steady-model" => &["steady-trace(1)"],

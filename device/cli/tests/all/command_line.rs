@@ -42,8 +42,8 @@ fn version_and_help_name_the_command_and_its_exit_statuses() {
         assert!(help.contains(word), "{word} is not in the help");
     }
     for command in [
-        "bench", "direct", "doctor", "export", "model", "record", "recover", "status", "store",
-        "trace", "tune", "watch", "with",
+        "bench", "cat", "direct", "doctor", "export", "info", "model", "record", "recover",
+        "status", "store", "trace", "tune", "watch", "with",
     ] {
         let help = String::from_utf8(steady(&[command, "--help"]).stdout).unwrap();
         assert!(help.contains("\nExit status: "), "{command}");

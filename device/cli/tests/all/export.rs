@@ -26,7 +26,7 @@ const S: u64 = 1_000_000_000;
 /// Topic, log time, payload.
 pub type Sent = (String, u64, Vec<u8>);
 
-fn topic(name: &str) -> Topic {
+pub fn topic(name: &str) -> Topic {
     Topic {
         topic: name.into(),
         message_encoding: "raw".into(),

@@ -9,6 +9,7 @@ mod bench;
 mod bound;
 mod command_line;
 mod common;
+mod contents;
 mod diagnostics;
 mod direct;
 mod doctor;

@@ -5,6 +5,7 @@
 //! believed, because the tail has a checksum and names its life; without a tail the blocks are
 //! followed as the recovery does. Each block is checked again when it is read.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::thread::sleep;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use super::account::{ChannelLedger, Gaps};
 use super::definitions::Definitions;
 use super::evidence::Evidence;
-use super::index::BlockSpan;
+use super::index::{BlockSpan, ChannelCount};
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT};
 use super::private::{BlockKind, BlockRecord, Life};
 use super::recover::{RecoverError, State, begun, examine_sectors, find_life, profile};
@@ -34,6 +35,8 @@ pub struct Readable {
     pub blocks: Vec<BlockSpan>,
     /// Earliest and latest log time.
     pub times_ns: (u64, u64),
+    /// Messages per channel, in the order of the definitions.
+    pub counts: Vec<u64>,
     /// The last one found.
     pub ledger: Vec<ChannelLedger>,
     /// What is known to be missing before a block is read.
@@ -116,7 +119,8 @@ fn of_tail(life: Life, tail: Sealed, profile: String, evidence: Evidence) -> Fou
     if tail.blocks.is_empty() {
         return Found::Empty(Some(life), evidence);
     }
-    let Sealed { definitions, blocks, times_ns, ledger, gaps, .. } = tail;
+    let Sealed { definitions, counts, blocks, times_ns, ledger, gaps, .. } = tail;
+    let counts = in_order(&definitions, &counts);
     let unreadable = None;
     let found = Readable {
         life,
@@ -124,6 +128,7 @@ fn of_tail(life: Life, tail: Sealed, profile: String, evidence: Evidence) -> Fou
         profile,
         blocks,
         times_ns,
+        counts,
         ledger,
         gaps,
         unreadable,
@@ -139,6 +144,7 @@ fn of_blocks((life, scanned): (Life, Scanned), evidence: Evidence) -> Found {
         return Found::Empty(Some(life), evidence);
     }
     let times_ns = scanned.index.times_ns();
+    let counts = in_order(&scanned.definitions, scanned.index.channels());
     let is_ended = scanned.end.is_some();
     let Scanned { definitions, ledger, gaps, .. } = scanned;
     let profile = definitions.profile().into();
@@ -149,6 +155,7 @@ fn of_blocks((life, scanned): (Life, Scanned), evidence: Evidence) -> Found {
         profile,
         blocks,
         times_ns,
+        counts,
         ledger,
         gaps,
         unreadable,
@@ -156,6 +163,11 @@ fn of_blocks((life, scanned): (Life, Scanned), evidence: Evidence) -> Found {
         is_ended,
     };
     Found::Messages(Box::new(found))
+}
+
+fn in_order(definitions: &Definitions, counts: &[ChannelCount]) -> Vec<u64> {
+    let counts: HashMap<u16, u64> = counts.iter().map(|one| (one.id, one.messages)).collect();
+    definitions.channel_ids().iter().map(|id| counts.get(id).copied().unwrap_or(0)).collect()
 }
 
 /// Whose data is in the file now.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard output as the place of an export: never waited for after an interrupt.
+//! Standard output for long output: after an interrupt, nothing waits for its reader.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use steadyio_core::interrupt::Interrupt;
-use steadyio_export::export::{Export, ExportError};
-use steadyio_export::summary::Summary;
 
 /// A pipe that can be written takes at least this many bytes without blocking (PIPE_BUF).
 const PIECE_BYTES: usize = 4_096;
@@ -21,21 +19,9 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    pub fn stdout(stop: &Interrupt) -> anyhow::Result<Pipe> {
+    pub fn stdout(stop: &Interrupt) -> io::Result<Pipe> {
         let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         Ok(Pipe { out, stop: stop.clone() })
-    }
-
-    /// Writes an export. Of one that fails, what is buffered is left out: it is incomplete anyway.
-    pub fn fill(self, export: Export<'_>) -> anyhow::Result<Summary> {
-        let mut out = BufWriter::with_capacity(1 << 16, self);
-        let written = export.stream(&mut out).map_err(anyhow::Error::from);
-        if written.is_ok() {
-            out.flush().map_err(ExportError::Write)?;
-        } else {
-            let _ = out.into_parts();
-        }
-        written
     }
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady export`: one MCAP file out of the segments of a recording.
 
-mod pipe;
-
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,17 +12,19 @@ use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_export::export::{Compression, Export, ExportError};
 use steadyio_export::merge::HELD_BYTES_MAX;
-use steadyio_export::summary::{IncidentSummary, LossSummary, Summary};
+use steadyio_export::summary::Summary;
 use steadyio_export::survey::Survey;
 use steadyio_recorder::mcap::names::is_segment;
 
-use self::pipe::Pipe;
 use crate::exit::{Failure, Status};
 use crate::output::print;
+use crate::pipe::Pipe;
 use crate::progress::Pace;
 use crate::record_file::RecordFile;
-use crate::selection::{Chosen, SelectionArguments, text};
+use crate::selection::{Chosen, SelectionArguments, tell, text};
 
+/// Of standard output.
+const BUFFER_BYTES: usize = 64 << 10;
 const MIB: f64 = 1_048_576.0;
 
 const HELP: &str = "Exit status: 0 success; 1 failure, or nothing selected; 2 usage error; 3 \
@@ -77,8 +77,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     } else {
         print(&(line + "\n"))?;
     }
-    tell(&summary);
-    Ok(if summary.is_damaged() { Status::Flawed } else { Status::Done })
+    tell(&summary.damage);
+    Ok(if summary.damage.is_any() { Status::Flawed } else { Status::Done })
 }
 
 /// No export was completed.
@@ -177,7 +177,7 @@ impl Arguments {
             progress: &mut progress,
         };
         let written = if self.is_pipe() {
-            Pipe::stdout(stop).and_then(|pipe| pipe.fill(export))
+            stream(export, stop)
         } else {
             let file = RecordFile::create(&self.output).with_context(|| self.named_output());
             let file = file.map_err(|error| Stopped::Failure(Failure::with(Status::Usage)(error)));
@@ -219,6 +219,19 @@ impl Arguments {
     }
 }
 
+/// Writes an export to standard output. The buffer of one that fails is dropped: it is incomplete
+/// anyway.
+fn stream(export: Export<'_>, stop: &Interrupt) -> anyhow::Result<Summary> {
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, Pipe::stdout(stop)?);
+    let written = export.stream(&mut out);
+    if written.is_ok() {
+        out.flush().map_err(ExportError::Write)?;
+    } else {
+        let _ = out.into_parts();
+    }
+    Ok(written?)
+}
+
 fn to_text(path: &Path, summary: &Summary) -> String {
     let topics = summary.channels.iter().filter(|channel| channel.messages > 0).count();
     let late = match summary.out_of_order {
@@ -234,25 +247,4 @@ fn to_text(path: &Path, summary: &Summary) -> String {
         summary.bytes as f64 / MIB,
         summary.compression,
     )
-}
-
-/// Prints all losses on standard error.
-fn tell(summary: &Summary) {
-    for line in summary.missing.damage() {
-        diagnostic!("steady: {line}");
-    }
-    for LossSummary { place, messages, at_most } in &summary.losses {
-        let at_most = if *at_most { "at most " } else { "" };
-        diagnostic!("steady: {place}: {at_most}{messages} messages are missing");
-    }
-    for IncidentSummary { name, segments, missing_segments } in &summary.incidents {
-        if *missing_segments > 0 {
-            diagnostic!(
-                "steady: incident {name}: {missing_segments} of {segments} segments are missing"
-            );
-        }
-    }
-    for unreadable in &summary.unreadable {
-        diagnostic!("steady: {}: {}; it is left out", unreadable.path, unreadable.why);
-    }
 }
