@@ -89,6 +89,10 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
                 "steady record --dir /data/recording --input - --loss-window 100ms",
             ),
             (
+                "Record lines of JSON, so that viewers decode them:",
+                "steady record --dir /data/recording --input - --topic /pose --encoding json",
+            ),
+            (
                 "Find the ring that this device needs:",
                 "steady record --dir /data/recording --plan --size 16KiB --period 5ms",
             ),

@@ -262,7 +262,7 @@ impl Arguments {
         ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --input needs pool", self.recipe);
         self.input.check()?;
         let config = self.config(recipe, None);
-        match self.input.lines(self.size) {
+        match self.input.lines(self.size)? {
             Some(lines) => self.check(&self.with_channels(config.clone(), vec![lines]))?,
             None => self.check_pool(&config)?,
         }

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, ensure};
 use steadyio_core::diagnostic;
 use steadyio_recorder::config::{CHANNELS_MAX, ChannelConfig, LateRoom};
+use steadyio_recorder::stream::frames::Undeclared;
 use steadyio_recorder::stream::input::{Input, InputFraming, Notice, StreamSource};
 
+use super::encoding::EncodingArguments;
 use crate::quantity::size;
 
 /// Default of --late-topics,
@@ -35,6 +37,8 @@ pub struct InputArguments {
     /// Topic of the lines
     #[arg(long, value_name = "NAME", default_value = "/lines", requires = "input")]
     topic: String,
+    #[command(flatten)]
+    encoding: EncodingArguments,
     /// With a socket, wait until N producers have declared their topics
     #[arg(long, value_name = "N", default_value = "1", requires = "input")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -107,27 +111,35 @@ impl InputArguments {
         let Some(input) = &self.input else { return Ok(()) };
         let (socket, producers) = (matches!(input, Input::Socket(_)), self.producers);
         ensure!(socket || producers == 1, "--producers {producers}: needs --input unix:PATH");
+        self.encoding.load(self.declares_topics())?;
         Ok(input.check()?)
     }
 
     /// The channel of lines; None if producers declare their topics.
-    pub fn lines(&self, line_bytes_max: u64) -> Option<ChannelConfig> {
-        (!self.declares_topics()).then(|| ChannelConfig {
+    pub fn lines(&self, line_bytes_max: u64) -> anyhow::Result<Option<ChannelConfig>> {
+        if self.declares_topics() {
+            return Ok(None);
+        }
+        let Undeclared { message_encoding, schema } = self.encoding.load(false)?;
+        Ok(Some(ChannelConfig {
             topic: self.topic.clone(),
-            message_encoding: String::new(),
-            schema: None,
+            message_encoding,
+            schema,
             metadata: Vec::new(),
             record_bytes_max: line_bytes_max,
             period: None,
             ring_bytes: 0,
-        })
+        }))
     }
 
     /// Lets the producers in.
     pub fn open(&self, line_bytes_max: u64, longest_bytes: u64) -> anyhow::Result<OpenInput> {
         let input = self.input.as_ref().context("no --input")?;
         let producers = usize::from(self.producers);
-        let framing = self.lines(line_bytes_max).map_or(InputFraming::Frames, InputFraming::Lines);
+        let framing = match self.lines(line_bytes_max)? {
+            Some(lines) => InputFraming::Lines(lines),
+            None => InputFraming::Frames(self.encoding.load(true)?),
+        };
         let rejected = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&rejected);
         let tell = Box::new(move |notice| match notice {

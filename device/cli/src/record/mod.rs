@@ -3,6 +3,7 @@
 
 mod account_log;
 mod arguments;
+mod encoding;
 mod input;
 mod live;
 mod named;

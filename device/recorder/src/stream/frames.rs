@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::Schema;
+
 use super::framing::{PERIOD_NS_MIN, Problem, RATE_BYTES_S_MAX, Step, StreamError, StreamItem};
 
 /// Every stream begins with this, and its version.
@@ -53,6 +55,25 @@ pub struct Topic {
     pub period_ns: u64,
 }
 
+/// What a topic is that declares neither an encoding nor a schema.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Undeclared {
+    pub message_encoding: String,
+    pub schema: Option<Schema>,
+}
+
+impl Undeclared {
+    fn complete(&self, topic: &mut Topic) {
+        if !topic.message_encoding.is_empty() || !topic.schema_name.is_empty() {
+            return;
+        }
+        topic.message_encoding = self.message_encoding.clone();
+        if let Some(Schema { name, encoding, data }) = self.schema.clone() {
+            (topic.schema_name, topic.schema_encoding, topic.schema_data) = (name, encoding, data);
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Magic,
@@ -71,6 +92,7 @@ pub struct Frames {
     declared_bytes: u64,
     /// Longest record of any topic.
     record_bytes_max: u32,
+    undeclared: Undeclared,
 }
 
 impl Default for Frames {
@@ -82,11 +104,16 @@ impl Default for Frames {
             metadata: BTreeMap::new(),
             declared_bytes: 0,
             record_bytes_max: 0,
+            undeclared: Undeclared::default(),
         }
     }
 }
 
 impl Frames {
+    pub fn new(undeclared: Undeclared) -> Frames {
+        Frames { undeclared, ..Frames::default() }
+    }
+
     /// What was declared so far, by identifier.
     pub fn topics(&self) -> &BTreeMap<u16, Topic> {
         &self.topics
@@ -229,7 +256,7 @@ impl Frames {
         let id = fields.u16().ok_or(missing("identifier"))?;
         let record_bytes_max = fields.u32().ok_or(missing("longest record"))?;
         let period_ns = fields.u64().ok_or(missing("period"))?;
-        let topic = Topic {
+        let mut topic = Topic {
             topic: fields.string("name")?,
             message_encoding: fields.string("message encoding")?,
             schema_name: fields.string("schema name")?,
@@ -257,6 +284,7 @@ impl Frames {
         if topic.schema_name.is_empty() && has_schema {
             return Err(Problem::Schema);
         }
+        self.undeclared.complete(&mut topic);
         self.record_bytes_max = self.record_bytes_max.max(record_bytes_max);
         match self.topics.insert(id, topic) {
             None => Ok(id),

@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit};
 use steadyio_core::interrupt::Interrupt;
 
-use super::frames::{Frames, Topic};
+use super::frames::{Frames, Topic, Undeclared};
 use super::framing::{Framing, Problem, StreamError};
 use super::lines::Lines;
 use super::producer::{BufferedRecord, Next, Producer};
@@ -54,8 +54,8 @@ pub enum Input {
 pub enum InputFraming {
     /// A record per line, all into this channel.
     Lines(ChannelConfig),
-    /// Topics are declared in the stream.
-    Frames,
+    /// Topics are declared in the stream; this is for what they leave out.
+    Frames(Undeclared),
 }
 
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl StreamSource {
         };
         let channels = match &framing {
             InputFraming::Lines(channel) => vec![channel.clone()],
-            InputFraming::Frames => Vec::new(),
+            InputFraming::Frames(_) => Vec::new(),
         };
         let mut source = StreamSource {
             listener,
@@ -196,7 +196,7 @@ impl StreamSource {
                 let bytes = usize::try_from(channel.record_bytes_max).unwrap_or(usize::MAX - 1);
                 Framing::Lines(Lines::new(bytes))
             }
-            InputFraming::Frames => Framing::Frames(Frames::default()),
+            InputFraming::Frames(undeclared) => Framing::Frames(Frames::new(undeclared.clone())),
         };
         self.producers.push(Producer::new(name, file, framing));
     }

@@ -31,12 +31,12 @@ fn command(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn record(dir: &Path, arguments: &[&str]) -> Child {
+pub fn record(dir: &Path, arguments: &[&str]) -> Child {
     command(dir, arguments).spawn().unwrap()
 }
 
 /// Sends it all to stdin, and closes.
-fn send(mut child: Child, bytes: &[u8]) -> Output {
+pub fn send(mut child: Child, bytes: &[u8]) -> Output {
     // A program that has seen enough closes its end.
     let _ = child.stdin.take().unwrap().write_all(bytes);
     child.wait_with_output().unwrap()

@@ -2,6 +2,7 @@
 //! `steady record`.
 
 pub mod control;
+mod encoding;
 mod failures;
 mod incidents;
 pub mod input;
