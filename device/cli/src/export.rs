@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady export`: one MCAP file out of the segments of a recording.
 
+mod bag;
+
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_export::export::{Compression, Export, ExportError};
@@ -16,10 +18,12 @@ use steadyio_export::summary::Summary;
 use steadyio_export::survey::Survey;
 use steadyio_recorder::mcap::names::is_segment;
 
+use self::bag::Bag;
 use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::pipe::Pipe;
 use crate::progress::Pace;
+use crate::quantity::size;
 use crate::record_file::RecordFile;
 use crate::selection::{Chosen, SelectionArguments, tell, text};
 
@@ -45,8 +49,14 @@ pub struct Arguments {
     path: Vec<PathBuf>,
     /// Output file, replaced when the export is complete; - for standard output, which gets
     /// messages while they are read
-    #[arg(short, long, value_name = "FILE|-")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "FILE|-", required_unless_present = "ros2")]
+    output: Option<PathBuf>,
+    /// Make a bag for ros2 bag play: a new directory with metadata.yaml. All topics must be of ROS 2
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    ros2: Option<PathBuf>,
+    /// Begin another file of the bag after SIZE bytes of messages, before compression
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "ros2")]
+    split: Option<u64>,
     #[command(flatten)]
     select: SelectionArguments,
     /// Compression of the chunks: lz4 takes less CPU time, zstd less space
@@ -61,15 +71,15 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
     arguments.check().map_err(Failure::with(Status::Usage))?;
     let chosen = arguments.select.choose(&arguments.path, &stop)?;
-    let output = &arguments.output;
-    check_is_no_segment(output, &chosen.survey).map_err(Failure::with(Status::Usage))?;
-    let summary = match arguments.write(&chosen, &stop) {
+    let target = arguments.target();
+    target.check_recording(&chosen).map_err(Failure::with(Status::Usage))?;
+    let (summary, files) = match arguments.write(&chosen, &stop) {
         Err(Stopped::ReaderEnded) => return Ok(reader_ended(&chosen)),
         Err(Stopped::Failure(failure)) => return Err(failure),
-        Ok(summary) => summary,
+        Ok(written) => written,
     };
-    let line = to_text(output, &summary);
-    if arguments.is_pipe() {
+    let line = to_text(&target, &summary, files);
+    if matches!(target, Target::Pipe) {
         diagnostic!("steady: {line}");
     } else if arguments.json {
         let json = serde_json::to_string_pretty(&summary).map_err(Failure::with(Status::Failed))?;
@@ -96,15 +106,57 @@ fn reader_ended(chosen: &Chosen) -> Status {
     if is_whole { Status::Done } else { Status::Flawed }
 }
 
+/// The place of an export.
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    Pipe,
+    File(&'a Path),
+    Bag(&'a Path),
+}
+
+impl Target<'_> {
+    /// Checks it for this recording.
+    fn check_recording(&self, chosen: &Chosen) -> anyhow::Result<()> {
+        match self {
+            Target::Pipe => Ok(()),
+            Target::File(path) => check_is_no_segment(path, &chosen.survey),
+            Target::Bag(_) => bag::check_channels(chosen),
+        }
+    }
+
+    /// In errors.
+    fn option(&self) -> String {
+        match self {
+            Target::Pipe => "standard output".into(),
+            Target::File(path) => format!("--output {}", path.display()),
+            Target::Bag(path) => format!("--ros2 {}", path.display()),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Target::Pipe => "standard output".into(),
+            Target::File(path) | Target::Bag(path) => path.display().to_string(),
+        }
+    }
+}
+
 impl Arguments {
-    fn is_pipe(&self) -> bool {
-        self.output.as_os_str() == "-"
+    fn target(&self) -> Target<'_> {
+        match (&self.ros2, &self.output) {
+            (Some(path), _) => Target::Bag(path),
+            (None, Some(path)) if path.as_os_str() != "-" => Target::File(path),
+            _ => Target::Pipe,
+        }
     }
 
     /// Checks the output before anything is read.
     fn check(&self) -> anyhow::Result<()> {
-        if !self.is_pipe() {
-            return check_output(&self.output);
+        ensure!(self.split != Some(0), "--split 0: must be at least 1");
+        match self.target() {
+            Target::Bag(path) => return bag::check(path),
+            Target::File(path) => return check_output(path),
+            Target::Pipe => {}
         }
         ensure!(
             !self.json,
@@ -159,7 +211,7 @@ fn check_is_no_segment(path: &Path, survey: &Survey) -> anyhow::Result<()> {
 }
 
 impl Arguments {
-    fn write(&self, chosen: &Chosen, stop: &Interrupt) -> Result<Summary, Stopped> {
+    fn write(&self, chosen: &Chosen, stop: &Interrupt) -> Result<(Summary, usize), Stopped> {
         let (began, mut pace) = (Instant::now(), Pace::new());
         let mut progress = |done: u64, all: u64| {
             if pace.is_due(began.elapsed()) {
@@ -172,31 +224,37 @@ impl Arguments {
             survey: &chosen.survey,
             selection: &chosen.selection,
             compression: self.compression(),
+            profile: self.ros2.as_ref().map(|_| "ros2"),
             held_bytes_max: HELD_BYTES_MAX,
             stop,
             progress: &mut progress,
         };
-        let written = if self.is_pipe() {
-            stream(export, stop)
-        } else {
-            let file = RecordFile::create(&self.output).with_context(|| self.named_output());
-            let file = file.map_err(|error| Stopped::Failure(Failure::with(Status::Usage)(error)));
-            file?.fill(|out| export.write(&mut *out).map_err(anyhow::Error::from))
+        let target = self.target();
+        let usage = |error: io::Error| {
+            let error = anyhow::Error::from(error).context(target.option());
+            Stopped::Failure(Failure { status: Status::Usage, source: error })
+        };
+        let written = match target {
+            Target::Pipe => stream(export, stop).map(|summary| (summary, 1)),
+            Target::File(path) => {
+                let file = RecordFile::create(path).map_err(usage)?;
+                let summary = file.fill(|out| export.write(out).map_err(anyhow::Error::from));
+                summary.map(|summary| (summary, 1))
+            }
+            Target::Bag(path) => {
+                let bag = Bag::create(path, self.split.unwrap_or(u64::MAX)).map_err(usage)?;
+                bag.fill(export)
+            }
         };
         written.map_err(|error| self.stopped(chosen, stop, error))
     }
 
-    fn named_output(&self) -> String {
-        if self.is_pipe() {
-            return "standard output".into();
-        }
-        format!("--output {}", self.output.display())
-    }
-
     fn stopped(&self, chosen: &Chosen, stop: &Interrupt, error: anyhow::Error) -> Stopped {
+        let target = self.target();
+        let is_pipe = matches!(target, Target::Pipe);
         let of_output = match error.downcast_ref() {
             Some(ExportError::Write(error))
-                if self.is_pipe() && error.kind() == io::ErrorKind::BrokenPipe =>
+                if is_pipe && error.kind() == io::ErrorKind::BrokenPipe =>
             {
                 return Stopped::ReaderEnded;
             }
@@ -204,13 +262,13 @@ impl Arguments {
             of_export => of_export.is_none(),
         };
         let is_nothing = matches!(error.downcast_ref(), Some(ExportError::Nothing));
-        let left = if self.is_pipe() { "the stream has no end" } else { "no file was made" };
+        let left = if is_pipe { "the stream has no end" } else { "no file was made" };
         let source = if stop.requested() {
             anyhow!("interrupted; {left}")
         } else if is_nothing {
             chosen.nothing()
         } else if of_output {
-            error.context(self.named_output())
+            error.context(target.option())
         } else {
             error
         };
@@ -232,15 +290,16 @@ fn stream(export: Export<'_>, stop: &Interrupt) -> anyhow::Result<Summary> {
     Ok(written?)
 }
 
-fn to_text(path: &Path, summary: &Summary) -> String {
+fn to_text(target: &Target<'_>, summary: &Summary, files: usize) -> String {
     let topics = summary.channels.iter().filter(|channel| channel.messages > 0).count();
     let late = match summary.out_of_order {
         0 => String::new(),
         late => format!("; {late} stand behind later ones, but the index has their order"),
     };
-    let name = if path.as_os_str() == "-" { "standard output" } else { &path.to_string_lossy() };
+    let files = if files > 1 { format!(" in {files} files") } else { String::new() };
+    let name = target.name();
     format!(
-        "{name}: {} messages of {topics} topics, log times {} to {}, {:.2} MiB ({}){late}",
+        "{name}: {} messages of {topics} topics, log times {} to {}, {:.2} MiB ({}){files}{late}",
         summary.messages,
         text(summary.start_ns),
         text(summary.end_ns),

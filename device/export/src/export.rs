@@ -7,10 +7,11 @@ use std::rc::Rc;
 
 use mcap::records::{MessageHeader, Metadata};
 use mcap::write::NoSeek;
-use mcap::{McapError, WriteOptions, Writer};
+use mcap::{McapError, WriteOptions};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::mcap::definitions::Definitions;
 
+use crate::files::{FileSummary, Files, Split};
 use crate::merge::{Item, Merge, Next};
 use crate::selection::Selection;
 use crate::summary::{ChannelSummary, Damage, Recordings, SCHEMA, Summary};
@@ -83,6 +84,8 @@ pub struct Export<'a> {
     pub survey: &'a Survey,
     pub selection: &'a Selection,
     pub compression: Compression,
+    /// None: that of the recordings.
+    pub profile: Option<&'a str>,
     /// Memory for blocks.
     pub held_bytes_max: usize,
     pub stop: &'a Interrupt,
@@ -93,8 +96,8 @@ pub struct Export<'a> {
 /// Ids in the export, by position in the definitions of a segment; of channels that are wanted.
 type Ids = Rc<Vec<Option<u16>>>;
 
-struct Exporting<W: Write + Seek> {
-    writer: Writer<W>,
+struct Exporting<'a, W: Write + Seek> {
+    writer: Files<'a, W>,
     /// By position in the survey.
     ids: Vec<Option<Ids>>,
     /// Of the segment that was opened last: the next one's are the same, most often.
@@ -108,27 +111,38 @@ struct Exporting<W: Write + Seek> {
 impl Export<'_> {
     /// Writes all of it into a file, and returns its summary.
     pub fn write(self, out: impl Write + Seek) -> Result<Summary, ExportError> {
-        self.write_with(WriteOptions::new(), out)
+        self.write_with(WriteOptions::new(), out, None).map(|(summary, _)| summary)
     }
 
     /// The same into a pipe. A reader gets each chunk when it is complete.
     pub fn stream(self, out: impl Write) -> Result<Summary, ExportError> {
-        self.write_with(WriteOptions::new().disable_seeking(true), NoSeek::new(out))
+        let options = WriteOptions::new().disable_seeking(true);
+        self.write_with(options, NoSeek::new(out), None).map(|(summary, _)| summary)
     }
 
-    fn write_with(
+    /// The same into several files; returns a summary of each, too.
+    pub fn split<W: Write + Seek>(
+        self,
+        split: &mut dyn Split<W>,
+    ) -> Result<(Summary, Vec<FileSummary>), ExportError> {
+        let first = split.open(0).map_err(ExportError::Write)?;
+        self.write_with(WriteOptions::new(), first, Some(split))
+    }
+
+    fn write_with<W: Write + Seek>(
         mut self,
         options: WriteOptions,
-        out: impl Write + Seek,
-    ) -> Result<Summary, ExportError> {
+        out: W,
+        split: Option<&mut dyn Split<W>>,
+    ) -> Result<(Summary, Vec<FileSummary>), ExportError> {
         let options = options
             .compression(self.compression.of_mcap())
             // A recording that goes on needs the other CPUs.
             .compression_threads(0)
-            .profile(self.survey.profile())
+            .profile(self.profile.unwrap_or(self.survey.profile()))
             .library(LIBRARY);
         let mut exporting = Exporting {
-            writer: options.create(out)?,
+            writer: Files::new(options, out, split)?,
             ids: vec![None; self.survey.segments.len()],
             last: None,
             channels: BTreeMap::new(),
@@ -139,21 +153,20 @@ impl Export<'_> {
         let mut merge = Merge::new(self.survey, self.selection.clone(), self.held_bytes_max);
         if let Err(error) = self.copy(&mut merge, &mut exporting) {
             // Dropped, it would write an end, and what is incomplete would not look so.
-            exporting.writer.into_inner();
+            exporting.writer.abandon();
             return Err(error);
         }
         let mut summary = self.summary(&merge, &exporting);
         exporting.put_metadata(&summary)?;
-        exporting.writer.finish()?;
-        summary.bytes =
-            exporting.writer.into_inner().stream_position().map_err(ExportError::Write)?;
-        Ok(summary)
+        let files = exporting.writer.finish()?;
+        summary.bytes = files.iter().map(|file| file.bytes).sum();
+        Ok((summary, files))
     }
 
     fn copy<W: Write + Seek>(
         &mut self,
         merge: &mut Merge,
-        exporting: &mut Exporting<W>,
+        exporting: &mut Exporting<'_, W>,
     ) -> Result<(), ExportError> {
         let (mut done, all) = (0, merge.bytes());
         while let Some(item) = merge.step().map_err(ExportError::Read)? {
@@ -180,7 +193,7 @@ impl Export<'_> {
         if exporting.messages == 0 { Err(ExportError::Nothing) } else { Ok(()) }
     }
 
-    fn summary<W: Write + Seek>(&self, merge: &Merge, exporting: &Exporting<W>) -> Summary {
+    fn summary<W: Write + Seek>(&self, merge: &Merge, exporting: &Exporting<'_, W>) -> Summary {
         let times_ns = &self.selection.times_ns;
         let (start_ns, end_ns) = exporting.times_ns.unwrap_or_default();
         Summary {
@@ -201,7 +214,7 @@ impl Export<'_> {
     }
 }
 
-impl<W: Write + Seek> Exporting<W> {
+impl<W: Write + Seek> Exporting<'_, W> {
     fn put(&mut self, message: &Next, payload: &[u8]) -> Result<(), McapError> {
         let id = self.ids[message.segment].as_ref().and_then(|ids| ids[message.slot]);
         // Only wanted channels come.
@@ -212,7 +225,7 @@ impl<W: Write + Seek> Exporting<W> {
             log_time: message.log_time_ns,
             publish_time: message.publish_time_ns,
         };
-        self.writer.write_to_known_channel(&header, payload)?;
+        self.writer.write(&header, payload)?;
         self.messages += 1;
         let (start_ns, end_ns) =
             self.times_ns.unwrap_or((message.log_time_ns, message.log_time_ns));
@@ -240,15 +253,18 @@ impl<W: Write + Seek> Exporting<W> {
                 continue;
             }
             let schema_id = match channel.schema.map(|at| &schemas[at]) {
-                Some(schema) => {
-                    self.writer.add_schema(&schema.name, &schema.encoding, &schema.data)?
-                }
+                Some(schema) => self.writer.add_schema(schema)?,
                 None => 0,
             };
-            let metadata = channel.metadata.into_iter().collect();
-            let (topic, encoding) = (channel.topic, channel.message_encoding);
-            let id = self.writer.add_channel(schema_id, &topic, &encoding, &metadata)?;
-            self.channels.entry(id).or_insert(ChannelSummary { id, topic, messages: 0 });
+            let summary = ChannelSummary {
+                id: 0,
+                topic: channel.topic.clone(),
+                messages: 0,
+                type_name: channel.schema.map(|at| schemas[at].name.clone()).unwrap_or_default(),
+                metadata: channel.metadata.clone(),
+            };
+            let id = self.writer.add_channel(schema_id, channel)?;
+            self.channels.entry(id).or_insert(ChannelSummary { id, ..summary });
             ids.push(Some(id));
         }
         let ids = Rc::new(ids);

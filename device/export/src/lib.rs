@@ -6,12 +6,14 @@
 //! locked: a recorder may go on, and what it overwrites meanwhile is told.
 //!
 //! Reading order: [`survey`] (which segments there are), [`selection`] (which messages are wanted),
-//! [`merge`] (their order), [`export`] (the file), [`summary`] (what is told of it). [`overview`] is
-//! of the pool, without its messages.
+//! [`merge`] (their order), [`export`] and [`files`] (the file), [`summary`] (what is told of it). [`overview`] is
+//! of the pool, without its messages. [`rosbag2`] has the metadata of ROS 2 bags.
 
 pub mod export;
+pub mod files;
 pub mod merge;
 pub mod overview;
+pub mod rosbag2;
 pub mod selection;
 pub mod summary;
 pub mod survey;

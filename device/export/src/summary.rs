@@ -186,6 +186,11 @@ pub struct ChannelSummary {
     pub id: u16,
     pub topic: String,
     pub messages: u64,
+    /// Name of the schema.
+    #[serde(skip)]
+    pub type_name: String,
+    #[serde(skip)]
+    pub metadata: Vec<(String, String)>,
 }
 
 /// See the module's head. `docs/spec/export-1.schema.json` describes it.

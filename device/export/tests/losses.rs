@@ -179,6 +179,7 @@ fn exported(dir: &Path) -> (BTreeSet<u64>, u64, bool) {
         survey: &survey,
         selection: &Selection { topics: Vec::new(), times_ns: 0..u64::MAX },
         compression: Compression::None,
+        profile: None,
         held_bytes_max: HELD_BYTES_MAX,
         stop: &Interrupt::default(),
         progress: &mut |_, _| (),

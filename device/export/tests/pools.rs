@@ -85,6 +85,7 @@ fn export_with(
         survey,
         selection: &Selection { topics: Vec::new(), times_ns: 0..u64::MAX },
         compression: Compression::Lz4,
+        profile: None,
         held_bytes_max,
         stop: &Interrupt::default(),
         progress,

@@ -54,6 +54,10 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
                 "steady export /data/recording -o last.mcap --from -10min --topics /imu /odom",
             ),
             (
+                "Make a bag for ros2 bag play, in files of about 1 GiB:",
+                "steady export /data/recording --ros2 run-7 --split 1GiB",
+            ),
+            (
                 "Export into a pipe, such as that of ssh, if the disk is full:",
                 "steady export /data/recording -o -",
             ),

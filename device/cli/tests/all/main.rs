@@ -14,6 +14,7 @@ mod diagnostics;
 mod direct;
 mod doctor;
 mod export;
+mod export_ros2;
 mod export_stream;
 mod losses;
 mod manual;
