@@ -186,11 +186,10 @@ fn open_device(path: &Path, access: Access) -> Result<File, OpenError> {
 
 fn open_chardisk(path: &Path, access: Access) -> Result<FileStorage, OpenError> {
     let at = |source| OpenError::Io { path: path.into(), source };
-    let mut options = OpenOptions::new();
-    // Another driver's open may wait, for a modem for example.
-    options.read(true).write(access == Access::Change);
-    options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32);
-    let file = options.open(path).map_err(at)?;
+    let file = open_alone(path, access).map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => OpenError::Locked { path: path.into() },
+        _ => at(error),
+    })?;
     let info = chardisk::info(&file).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOTTY | libc::EINVAL) => OpenError::Kind { path: path.into() },
         _ => at(error),
@@ -211,6 +210,30 @@ fn open_chardisk(path: &Path, access: Access) -> Result<FileStorage, OpenError> 
     storage.call_bytes = u64::from(info.chunk_bytes).max(command_bytes);
     storage.call_bytes -= storage.call_bytes % command_bytes;
     Ok(storage)
+}
+
+/// The driver keeps others out, also those who come through another node, which is another file to
+/// [`lock`].
+fn open_alone(path: &Path, access: Access) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(access == Access::Change);
+    // Another driver's open may wait, for a modem for example.
+    let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    if access == Access::Change {
+        flags |= OFlags::EXCL;
+    }
+    options.custom_flags(flags.bits() as i32);
+    let began = Instant::now();
+    loop {
+        match options.open(path) {
+            Err(error)
+                if error.kind() == io::ErrorKind::ResourceBusy && began.elapsed() < LOCK_MAX =>
+            {
+                thread::sleep(LOOK_EVERY);
+            }
+            opened => return opened,
+        }
+    }
 }
 
 fn whole_blocks(bytes: u64) -> u64 {
