@@ -3,8 +3,8 @@
  * A lane: one partition of a card as a character device, while the rest stays with mmcblk.
  *
  * The partition is claimed exclusively, so it cannot be mounted, and what is mounted cannot become
- * a lane; nor can it be deleted, or the table be read again. But it can be resized and made
- * read-only: chario_lane_part() says what it is now.
+ * a lane. Nobody can delete it, nor read the table again. It can be resized and made read-only:
+ * chario_lane_part() has its present limits.
  *
  * To use the card a lane holds mmcblk's queue back and claims the host; without that, mmcblk, which
  * keeps the host as long as it has requests, would let it wait for seconds. What mmcblk has started
@@ -57,7 +57,7 @@ struct chario_lane {
 	struct work_struct rest;
 };
 
-/* Gives the card back to mmcblk, which reclaim may wait for: so with a thread of its own. */
+/* Gives the card back to mmcblk. Reclaim may wait for that, so it has a thread of its own. */
 static struct workqueue_struct *resting;
 static LIST_HEAD(lanes);
 static DEFINE_MUTEX(lanes_lock);

@@ -14,7 +14,8 @@
  * flags of which no value is defined, must be 0 and is else refused with EINVAL.
  *
  * Opening. With O_EXCL (and without O_CREAT) nobody else has the device open, through whatever node,
- * nor can open it until this file is closed: EBUSY. EROFS: for writing, of what is read-only.
+ * nor can open it until this file is closed: EBUSY. EROFS: a read-only device cannot be opened for
+ * writing.
  *
  * Errors of reads and writes, in whatever way they are asked for:
  *   EINVAL      offset, length or address is not aligned; unknown flag; reserved field not 0

@@ -56,7 +56,7 @@ blockdev --setrw /dev/mmcblk0
 expect "write again" "$(chardisk write | cut -d ' ' -f 1)" 4096
 exec 9>&-
 
-# A file system in the room that a smaller lane leaves, beside writes to all that the lane has.
+# A file system in the room that a smaller lane leaves, next to writes to all that the lane has.
 random=${CHARIO_SEED:-1}
 head -c 1048576 /dev/zero | tr '\0' A >/run/lane
 pattern file 3145728 >/run/wanted
