@@ -13,8 +13,8 @@
  * Layout. The same for 32 and 64 bit programs; no implicit padding. What is named reserved, and
  * flags of which no value is defined, must be 0 and is else refused with EINVAL.
  *
- * Opening. With O_EXCL (and without O_CREAT) nobody else has the device open, through whatever node,
- * nor can open it until this file is closed: EBUSY. EROFS: a read-only device cannot be opened for
+ * Opening. With O_EXCL (and without O_CREAT) nobody else has the device open, through any node, nor
+ * can open it until this file is closed: EBUSY. EROFS: a read-only device cannot be opened for
  * writing.
  *
  * Errors of reads and writes, in whatever way they are asked for:
