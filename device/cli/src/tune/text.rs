@@ -133,11 +133,11 @@ fn picked(report: &Report) -> String {
         return nearest(report);
     };
     let set = if pick.is_applied { "set:" } else { "to set it:" };
-    let doubt = match report.picked_or_nearest().and_then(|point| point.is_certain) {
+    let uncertainty = match report.picked_or_nearest().and_then(|point| point.is_certain) {
         Some(false) => " (uncertain: its interval and the limit's overlap)",
         _ => "",
     };
-    let mut text = format!("pick: {}{doubt}; {set}\n", chosen(report, &pick.knobs));
+    let mut text = format!("pick: {}{uncertainty}; {set}\n", chosen(report, &pick.knobs));
     for command in &pick.commands {
         text += &format!("  {command}\n");
     }
