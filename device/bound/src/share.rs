@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What deadlines cost the background: an estimate from usual times, not a bound.
 
-use crate::analysis::{cut_kib, host_ns, piece_kib, task_op};
+use crate::commands::{cut_kib, host_ns, piece_kib, task_op};
 use crate::device::{Device, Op};
 use crate::tasks::{Background, BackgroundOp, Task, TaskSet};
 

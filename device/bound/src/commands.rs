@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands that requests become: how large they are, and how long the device may take for them.
+
+use crate::Work;
+use crate::device::{Device, Op};
+use crate::tasks::{BackgroundOp, Task, TaskOp, TaskSet};
+
+/// k2 cuts nothing smaller (`K2_PIECE_MIN`).
+pub const PIECE_KIB_MIN: u64 = 4;
+
+pub fn host_ns(set: &TaskSet) -> u64 {
+    set.host.command_us * 1_000
+}
+
+/// k2's limit of a command's time.
+pub fn limit_ns(device: &Device, set: &TaskSet, op: Op, kib: u64) -> u64 {
+    let (base_ns, per_kib_ns) = device.limit(op);
+    base_ns + host_ns(set) + kib * per_kib_ns
+}
+
+/// The least that a request of a task is cut into, but for the last piece; None: it is not cut, as
+/// no declared task is above it.
+pub fn task_cut_kib(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
+    if set.k2.rt_block_us == 0 {
+        return None;
+    }
+    let above = set.tasks.iter().filter(|other| other.level < task.level);
+    let block_us = above.map(|other| other.block_us(&set.k2)).min()?;
+    Some(cut_kib(device, set, task_op(task), block_us))
+}
+
+/// The largest piece that ends in time by the limits, in units of the smallest, or a smallest one.
+pub fn cut_kib(device: &Device, set: &TaskSet, op: Op, block_us: u64) -> u64 {
+    let (base_ns, per_kib_ns) = device.limit(op);
+    let room_ns = (block_us * 1_000).saturating_sub(base_ns + host_ns(set));
+    let kib = room_ns / per_kib_ns.max(1);
+    (kib - kib % PIECE_KIB_MIN).max(PIECE_KIB_MIN)
+}
+
+/// The jump to a request of a task that is cut, if its pieces are neighbours: with one in flight
+/// nothing comes between them but requests of higher levels, flushes, and background that is forced.
+/// `None`: each piece is counted with a jump.
+pub fn jump_once_ns(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
+    let is_cached = task.op == TaskOp::Write && device.has_cache();
+    if set.k2.inflight_max > 1 || is_cached {
+        return None;
+    }
+    task_cut_kib(device, set, task).map(|_| device.jump_ns(task_op(task)))
+}
+
+pub fn commands_of(device: &Device, set: &TaskSet, task: &Task) -> u64 {
+    let piece_kib = task_cut_kib(device, set, task).unwrap_or(u64::MAX);
+    (0..task.parts(&set.k2)).map(|part| part_kib(task, set, part).div_ceil(piece_kib)).sum()
+}
+
+/// A request, in pieces of `piece_kib` at least. Small pieces may go into the cache where the whole
+/// would not, and large ones past it.
+pub fn request(
+    device: &Device,
+    set: &TaskSet,
+    task: &Task,
+    kib: u64,
+    piece_kib: Option<u64>,
+) -> Work {
+    let op = task_op(task);
+    let pieces = piece_kib.map_or(1, |piece_kib| kib.div_ceil(piece_kib));
+    let whole = device.command(op, kib);
+    if pieces == 1 {
+        return Work { ns: whole.ns.saturating_add(host_ns(set)), ..whole };
+    }
+    let (base_ns, per_kib_ns) = device.limit(op);
+    let jumps_ns = (pieces - 1) * jump_once_ns(device, set, task).unwrap_or(0);
+    let ns = pieces * (base_ns + host_ns(set)) + kib * per_kib_ns - jumps_ns;
+    let is_cached = op == Op::Write && device.has_cache();
+    Work {
+        ns,
+        written_kib: if op == Op::Read { 0 } else { kib },
+        cached_kib: if is_cached { kib } else { 0 },
+        cached_writes: if is_cached { pieces } else { 0 },
+        flushes: 0,
+    }
+}
+
+pub fn part_kib(task: &Task, set: &TaskSet, part: u64) -> u64 {
+    (task.kib - part * set.k2.max_sectors_kb).min(set.k2.max_sectors_kb)
+}
+
+/// Whether the kernel sends a flush behind each of its writes.
+pub fn is_flushed(device: &Device, task: &Task) -> bool {
+    task.durable && device.has_cache()
+}
+
+pub fn task_op(task: &Task) -> Op {
+    match (task.op, task.durable) {
+        (TaskOp::Read, _) => Op::Read,
+        (TaskOp::Write, false) => Op::Write,
+        (TaskOp::Write, true) => Op::DurableWrite,
+    }
+}
+
+/// A background request may be of any size up to its largest. A write that goes into the cache
+/// may be worse than a larger one, which bypasses it.
+pub fn background_commands(device: &Device, set: &TaskSet) -> Vec<Work> {
+    let Some(background) = &set.background else { return Vec::new() };
+    let kib = piece_kib(set);
+    let mut commands = Vec::new();
+    if background.op != BackgroundOp::Write {
+        commands.push((Op::Read, kib));
+    }
+    if background.op != BackgroundOp::Read {
+        commands.push((Op::Write, kib));
+        let cached_kib = device.cached_kib_max(kib);
+        if cached_kib > 0 && cached_kib < kib {
+            commands.push((Op::Write, cached_kib));
+        }
+        commands.extend(background.durable.then_some((Op::DurableWrite, kib)));
+    }
+    if background.discard_kib > 0 {
+        commands.push((Op::Discard, background.discard_kib));
+    }
+    commands.into_iter().map(|(op, kib)| device.command(op, kib)).collect()
+}
+
+/// The most that the device gets of a background request at once. A plug merges what lies side by
+/// side before k2 sees it.
+pub fn piece_kib(set: &TaskSet) -> u64 {
+    let Some(background) = &set.background else { return 0 };
+    let merged_kib = if background.merges { u64::MAX } else { background.kib };
+    let whole_kib = merged_kib.min(set.k2.max_sectors_kb);
+    if set.k2.split_kib > 0 { whole_kib.min(set.k2.split_kib) } else { whole_kib }
+}
