@@ -258,6 +258,12 @@ int chario_lane_add(const char *text)
 		pr_err("%s: %s is in use: unmount it first\n", CHARIO_NAME, name);
 		goto out_lane;
 	}
+	if (!chario_claimed_alone(lane->claim)) {
+		error = -EBUSY;
+		pr_err("%s: %s is open: detach loop devices and end programs that use it\n",
+		       CHARIO_NAME, name);
+		goto out_claim;
+	}
 	card = card_of(chario_claimed(lane->claim));
 	if (card)
 		error = lane_begin(lane, card, &regions);
@@ -269,6 +275,7 @@ int chario_lane_add(const char *text)
 		put_device(&card->dev);
 	if (!error)
 		return 0;
+out_claim:
 	chario_unclaim_disk(lane->claim);
 out_lane:
 	kfree(lane);

@@ -4,7 +4,8 @@
  *
  * The kernel lets a card be unbound from mmcblk while file systems on it are mounted. Taking it
  * here claims all its block devices first, as mounting does, so it fails with EBUSY if any of them
- * or of their partitions is mounted, used as swap, or part of another device.
+ * or of their partitions is mounted, used as swap, or part of another device. So it does if anybody
+ * has one open: below a loop device there may be a mounted file system.
  */
 #include <linux/device.h>
 #include <linux/mmc/card.h>
@@ -37,6 +38,12 @@ static int claim_child(struct device *dev, void *data)
 		pr_err("%s: %s cannot be opened: %pe\n", CHARIO_NAME, dev_name(dev), claim.held);
 	if (IS_ERR(claim.held))
 		return PTR_ERR(claim.held);
+	if (!chario_claimed_alone(claim)) {
+		pr_err("%s: %s is open: detach loop devices and end programs that use it\n",
+		       CHARIO_NAME, dev_name(dev));
+		chario_unclaim_disk(claim);
+		return -EBUSY;
+	}
 	claims->claim[claims->count++] = claim;
 	return 0;
 }

@@ -55,6 +55,19 @@ mount /dev/mmcblk0p1 /run/mounted || fail "mount p1"
 refused "a card with a mounted partition" $CHARIO/take mmc0:0001
 umount /run/mounted
 
+# So does a loop device on it, and a program that has it open.
+losetup /dev/loop0 /dev/mmcblk0p1 || fail "losetup"
+mount /dev/loop0 /run/mounted || fail "mount a loop device"
+refused "a card below a loop device" $CHARIO/take mmc0:0001
+refused "a partition below a loop device as a lane" $CHARIO/lane mmcblk0p1
+grep -q "busy" /run/refused || fail "loop: $(cat /run/refused)"
+echo still >/run/mounted/file || fail "write while refused"
+umount /run/mounted
+losetup -d /dev/loop0
+exec 5</dev/mmcblk0p1
+refused "a card that is open" $CHARIO/take mmc0:0001
+exec 5<&-
+
 refused "no such card" $CHARIO/take mmc7:0001
 refused "no such card to give" $CHARIO/give mmc7:0001
 refused "a card that is not here to give" $CHARIO/give mmc0:0001

@@ -82,9 +82,22 @@ impl Card {
             for holder in names(&dir.join("holders")) {
                 add(format!("part of {holder}"));
             }
+            for loop_device in loops_on(sys, &node) {
+                add(format!("below {loop_device}"));
+            }
         }
         Ok(found)
     }
+}
+
+/// Loop devices whose file is this device.
+fn loops_on(sys: &Path, node: &str) -> Vec<String> {
+    let blocks = sys.join("block");
+    let is_on = |name: &String| {
+        let file = fs::read_to_string(blocks.join(name).join("loop/backing_file"));
+        file.is_ok_and(|file| file.trim_end() == node)
+    };
+    names(&blocks).into_iter().filter(is_on).collect()
 }
 
 fn names(dir: &Path) -> Vec<String> {
@@ -195,6 +208,8 @@ mod tests {
         );
         put(&proc, "swaps", "Filename Type\n/dev/mmcblk0p2 partition 8 0 -2\n");
         fs::create_dir(sys.join("class/block/mmcblk0/holders/dm-0")).unwrap();
+        put(&sys, "block/loop0/loop/backing_file", "/dev/mmcblk0p2\n");
+        put(&sys, "block/loop1/loop/backing_file", "/srv/image\n");
         let found = Card::find(&sys, "mmcblk0").unwrap().in_use(&sys, &proc).unwrap();
         let found: Vec<_> = found.iter().map(|one| format!("{} {}", one.device, one.how)).collect();
         let wanted = [
@@ -202,6 +217,7 @@ mod tests {
             "mmcblk0p1 mounted on /data",
             "mmcblk0p1 mounted on /srv",
             "mmcblk0p2 swap",
+            "mmcblk0p2 below loop0",
         ];
         assert_eq!(found, wanted);
     }
