@@ -63,18 +63,19 @@ direct bench $node --count 50 --size 64K
 
 # Two writers of one store through two nodes of the device: each put that succeeds is there.
 "$STEADY" store create $node --align 64K --force >/dev/null
+other=/run/other
 # shellcheck disable=SC2046 # Two words.
-mknod other c $(stat -c '%Hr %Lr' $node)
+mknod $other c $(stat -c '%Hr %Lr' $node)
 (sleep 3 | "$STEADY" store put $node 100 - --size 1M) >/dev/null 2>&1 &
 sleep 0.5
 status=0
-"$STEADY" store put other 1 data 2>said || status=$?
+"$STEADY" store put $other 1 data 2>said || status=$?
 if [ $status -eq 0 ] || ! grep -q "another program has this store open" said; then
 	echo "two writers: status $status: $(cat said)"
 	exit 1
 fi
 wait
-"$STEADY" store put other 1 data
+"$STEADY" store put $other 1 data
 "$STEADY" store get $node 1 back
 cmp data back
 "$STEADY" store check $node >/dev/null
