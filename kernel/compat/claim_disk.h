@@ -68,7 +68,7 @@ static inline bool chario_claimed_alone(struct chario_claim claim)
 	struct block_device *bdev = chario_claimed(claim);
 
 	while (atomic_read(&bdev->bd_openers) > 1 && time_before(jiffies, end))
-		msleep(10);
+		msleep(20);
 	return atomic_read(&bdev->bd_openers) == 1;
 }
 
