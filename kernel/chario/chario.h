@@ -237,6 +237,7 @@ ssize_t chario_names_show(char *text);
 /* chario_take */
 int chario_take(const char *text);
 int chario_give(const char *name);
+bool chario_take_is_alone(struct block_device *bdev);
 
 /* chario_lane */
 int chario_lane_add(const char *text);

@@ -5,7 +5,7 @@
  *
  * mmcblk switches to a boot area and stays there, and remembers where it is. A lane switches back
  * to the user area, and leaves the card as mmcblk remembers it: else a later write to a boot area
- * would go to the user area. On a card of its own nobody remembers anything, but mmcblk may have
+ * would go to the user area. On a whole card nobody remembers anything, but mmcblk may have
  * failed to switch back when it gave the card up.
  */
 #include <linux/mmc/card.h>

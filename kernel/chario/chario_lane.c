@@ -57,7 +57,7 @@ struct chario_lane {
 	struct work_struct rest;
 };
 
-/* Gives the card back to mmcblk. Reclaim may wait for that, so it has a thread of its own. */
+/* Gives the card back to mmcblk. Reclaim may wait for that, so it has a rescuer thread. */
 static struct workqueue_struct *resting;
 static LIST_HEAD(lanes);
 static DEFINE_MUTEX(lanes_lock);
@@ -258,7 +258,7 @@ int chario_lane_add(const char *text)
 		pr_err("%s: %s is in use: unmount it first\n", CHARIO_NAME, name);
 		goto out_lane;
 	}
-	if (!chario_claimed_alone(lane->claim)) {
+	if (!chario_take_is_alone(chario_claimed(lane->claim))) {
 		error = -EBUSY;
 		pr_err("%s: %s is open: detach loop devices and end programs that use it\n",
 		       CHARIO_NAME, name);

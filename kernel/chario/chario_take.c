@@ -7,7 +7,10 @@
  * or of their partitions is mounted, used as swap, or part of another device. So it does if anybody
  * has one open: below a loop device there may be a mounted file system.
  */
+#include <linux/blkdev.h>
+#include <linux/delay.h>
 #include <linux/device.h>
+#include <linux/jiffies.h>
 #include <linux/mmc/card.h>
 
 #include "chario.h"
@@ -15,7 +18,22 @@
 
 #include "bus.h"
 
-#define DISKS_MAX 8 /* user area, two boot and four general purpose areas */
+#define OPEN_MS_MAX 1000
+#define DISKS_MAX   8 /* user area, two boot and four general purpose areas */
+
+/*
+ * Called with the claim of it, also by a lane. Whether nobody else has it open, nor a partition of
+ * it: a loop device or a program that writes to it need not claim it. The kernel, which looks for
+ * partitions, and udev soon close it.
+ */
+bool chario_take_is_alone(struct block_device *bdev)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(OPEN_MS_MAX);
+
+	while (atomic_read(&bdev->bd_openers) > 1 && time_before(jiffies, end))
+		msleep(20);
+	return atomic_read(&bdev->bd_openers) == 1;
+}
 
 struct claims {
 	struct chario_claim claim[DISKS_MAX];
@@ -38,7 +56,7 @@ static int claim_child(struct device *dev, void *data)
 		pr_err("%s: %s cannot be opened: %pe\n", CHARIO_NAME, dev_name(dev), claim.held);
 	if (IS_ERR(claim.held))
 		return PTR_ERR(claim.held);
-	if (!chario_claimed_alone(claim)) {
+	if (!chario_take_is_alone(chario_claimed(claim))) {
 		pr_err("%s: %s is open: detach loop devices and end programs that use it\n",
 		       CHARIO_NAME, dev_name(dev));
 		chario_unclaim_disk(claim);

@@ -7,10 +7,8 @@
 #define CHARIO_COMPAT_CLAIM_DISK_H
 
 #include <linux/blkdev.h>
-#include <linux/delay.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/jiffies.h>
 
 #ifdef BLK_OPEN_READ
 
@@ -55,21 +53,5 @@ static inline void chario_unclaim_disk(struct chario_claim claim)
 }
 
 #endif
-
-#define CHARIO_OPEN_MS_MAX 1000
-
-/*
- * Whether nobody else has it open, nor a partition of it: a loop device or a program that writes
- * to it need not claim it. The kernel, which looks for partitions, and udev soon close it.
- */
-static inline bool chario_claimed_alone(struct chario_claim claim)
-{
-	unsigned long end = jiffies + msecs_to_jiffies(CHARIO_OPEN_MS_MAX);
-	struct block_device *bdev = chario_claimed(claim);
-
-	while (atomic_read(&bdev->bd_openers) > 1 && time_before(jiffies, end))
-		msleep(20);
-	return atomic_read(&bdev->bd_openers) == 1;
-}
 
 #endif /* CHARIO_COMPAT_CLAIM_DISK_H */

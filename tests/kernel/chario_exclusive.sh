@@ -38,14 +38,14 @@ for node in $CHARDISK_NODE /run/other; do
 	for open in r rw; do
 		held_by exclusive=1 open=$open
 		for exclusive in 0 1; do
-			expect "beside an exclusive one" "$(opened_by "$node" exclusive=$exclusive open=r)" EBUSY
+			expect "next to an exclusive one" "$(opened_by "$node" exclusive=$exclusive open=r)" EBUSY
 		done
-		expect "beside an exclusive one" "$(opened_by "$node" open=rw)" EBUSY
+		expect "next to an exclusive one" "$(opened_by "$node" open=rw)" EBUSY
 		let_go
 		expect "after it" "$(opened_by "$node" exclusive=1)" 4096
 
 		held_by open=$open
-		expect "exclusive beside another" "$(opened_by "$node" exclusive=1)" EBUSY
+		expect "exclusive next to another" "$(opened_by "$node" exclusive=1)" EBUSY
 		expect "both not exclusive" "$(opened_by "$node")" 4096
 		let_go
 	done

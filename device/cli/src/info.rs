@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use steadyio_core::interrupt::Interrupt;
-use steadyio_export::overview::{ChannelOverview, Overview};
+use steadyio_export::overview::{ChannelOverview, Overview, SegmentCounts};
 use steadyio_export::summary::{ChannelAccount, IncidentSummary, RecordingSummary};
 use steadyio_recorder::incident::{Incident, files};
 
@@ -58,18 +58,14 @@ fn incidents(paths: &[PathBuf]) -> anyhow::Result<Vec<Incident>> {
 
 fn to_text(overview: &Overview) -> String {
     let Overview { profile, segments, messages, bytes, .. } = overview;
+    let SegmentCounts { with_messages, empty, unreadable } = segments;
     let mut lines = vec![
         format!("messages:    {messages}"),
+        format!("size:        {:.2} MiB", *bytes as f64 / MIB),
         format!(
-            "size:        {:.2} MiB in {} segments",
-            *bytes as f64 / MIB,
-            segments.with_messages
+            "segments:    {with_messages} with messages, {empty} empty, {unreadable} unreadable"
         ),
     ];
-    if segments.empty + segments.unreadable > 0 {
-        let (empty, unreadable) = (segments.empty, segments.unreadable);
-        lines.push(format!("             {empty} segments empty, {unreadable} unreadable"));
-    }
     if !profile.is_empty() {
         lines.insert(0, format!("profile:     {profile}"));
     }

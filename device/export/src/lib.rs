@@ -5,9 +5,9 @@
 //! with a deadline. What is taken from it to a desk is one file. Nothing in the pool is changed or
 //! locked: a recorder may go on, and what it overwrites meanwhile is told.
 //!
-//! Reading order: [`survey`] (which segments there are), [`selection`] (which messages are wanted),
-//! [`merge`] (their order), [`export`] and [`files`] (the file), [`summary`] (what is told of it). [`overview`] is
-//! of the pool, without its messages. [`rosbag2`] has the metadata of ROS 2 bags.
+//! Reading order: [`survey`] finds the segments, [`selection`] the messages, [`merge`] their order.
+//! [`export`] and [`files`] write the file, and [`summary`] describes it. [`overview`] describes the
+//! pool without its messages. [`rosbag2`] has the metadata of ROS 2 bags.
 
 pub mod export;
 pub mod files;

@@ -17,7 +17,6 @@ pub struct Task {
     pub level: u64,
     /// Its owner's.
     pub pid: u64,
-    pub block_us: u64,
     /// `armed`, or why it is not.
     pub state: String,
     pub jobs: u64,
@@ -53,7 +52,6 @@ fn parse_task(line: &str) -> Result<Task, Unclear> {
     Ok(Task {
         level: count("level")?,
         pid: count("pid")?,
-        block_us: count("block_us")?,
         state: values.get("state").ok_or_else(|| unclear(line, "state"))?.to_string(),
         jobs: count("jobs")?,
         waited_ns_max: count("waited_ns_max")?,
@@ -73,7 +71,7 @@ mod tests {
     #[test]
     fn a_line_is_a_task_with_all_its_faults() {
         let task = parse(LINE).unwrap().remove(0);
-        assert_eq!((task.level, task.pid, task.block_us, task.jobs), (2, 71, 440, 500));
+        assert_eq!((task.level, task.pid, task.jobs), (2, 71, 500));
         assert!(task.is_armed());
         assert_eq!((task.waited_ns_max, task.fault("late"), task.fault("none")), (431_000, 2, 0));
         let counted: Vec<&str> =
