@@ -14,7 +14,7 @@ from steady_lab.kernels.modules import K2, build_module
 from steady_lab.kernels.prebuilt import pack, unpack
 from steady_lab.kernels.source import find_source, packaged_source
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT, cache_dir
-from steady_lab.root.cargo import SOURCE_SUFFIXES, build_steady, prebuilt_steady
+from steady_lab.root.cargo import SOURCE_SUFFIXES, build_steady, prebuilt_program
 
 pytestmark = pytest.mark.reads("lab", "kernel", "device")
 
@@ -43,7 +43,7 @@ def test_an_empty_cache_gets_what_the_clone_would_compile(
     steady = build_steady().read_bytes()
     taken, left_out = unpack(packed)
     assert [name.split("/")[0] for name in taken] == ["steady", "kernels"] and not left_out
-    assert prebuilt_steady().read_bytes() == steady
+    assert prebuilt_program("steady").read_bytes() == steady
 
     def compiles(*_: object) -> None:
         pytest.fail("the kernel is compiled")
@@ -72,7 +72,7 @@ def test_what_other_sources_made_is_left_out(tmp_path: Path, other_cache: Path) 
     with pytest.raises(LabError, match="made of other sources; it has steady/0123456789abcdef"):
         unpack(file)
     assert not (other_cache / "steady").exists()
-    key = prebuilt_steady().parent.name
+    key = prebuilt_program("steady").parent.name
     file = archive(tmp_path, f"steady/{key}/steady", "kernels/6.1-base-0123456789abcdef/linux")
     assert unpack(file) == ([f"steady/{key}"], ["kernels/6.1-base-0123456789abcdef"])
     assert not (other_cache / "kernels").exists()

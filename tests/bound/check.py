@@ -34,7 +34,7 @@ OWN_CGROUP = """
 mkdir -p /run/cgroup && mount -t cgroup2 cgroup2 /run/cgroup && mkdir /run/cgroup/tasks
 echo 0 >/run/cgroup/tasks/cgroup.procs || exit 1
 """
-STEADY = f"{GUEST_PROJECT}/build/bin/steady"
+STEADY = f"{GUEST_PROJECT}/build/bin/steady-guest"
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def test_the_kernel_sees_the_published_time(
     settings = [f"--set=rt.op={op}", f"--set=rt.bs_kib={transfer.kib}"]
     device = DEVICES / f"{transfer.device}{suffix}.toml"
     node = load_device(device).kind.node
-    command = [f"{GUEST_PROJECT}/build/bin/steady", "bench", "card.toml", f"--device={node}"]
+    command = [f"{GUEST_PROJECT}/build/bin/steady-guest", "bench", "card.toml", f"--device={node}"]
     result = Uml(base_kernel).boot(
         BootRequest([*command, *settings, "--out=record.json"], work, device)
     )

@@ -18,7 +18,7 @@ mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracin
 echo mono >/sys/kernel/tracing/trace_clock
 echo 'comm == "steady"' >{EVENTS}/filter
 echo 1 >{EVENTS}/enable
-{GUEST_PROJECT}/build/bin/steady bench {GUEST_PROJECT}/{WORKLOAD} --device {{node}} --json >record
+{GUEST_PROJECT}/build/bin/steady-guest bench {GUEST_PROJECT}/{WORKLOAD} --device {{node}} --json >record
 cp /sys/kernel/tracing/trace trace
 """
 # "steady-57 [000] d.... 1.234567: block_rq_insert: 179,0 RS 4096 () 1234 + 8 [steady]"

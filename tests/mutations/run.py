@@ -39,8 +39,9 @@ PYTEST = ("-m", "pytest", "-c", "lab/pyproject.toml", "--rootdir", ".", "-p", "n
 KERNEL = ("-m", "steady_lab.cli", "kernel", "modules", "--flavour", "debug", "--kernel", "6.12")
 # Where the lab looks for `steady`.
 STEADY_BUILD = (
-    "cargo build --locked --manifest-path device/Cargo.toml --package steady && "
-    "install -D build/cargo/debug/steady build/bin/steady"
+    "cargo build --locked --manifest-path device/Cargo.toml --package steady "
+    "--package steadyio-command && "
+    "install -D -t build/bin build/cargo/debug/steady build/cargo/debug/steady-guest"
 )
 STEADY = ("sh", "-c", STEADY_BUILD)
 RUFF = ("-m", "ruff", "check", "--config", "lab/pyproject.toml")

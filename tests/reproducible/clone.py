@@ -34,9 +34,9 @@ def copy_clone(folder: Path) -> None:
 
 
 def copy_steady(clone: Path) -> None:
-    """Give a copied clone the command `steady` as it was built here."""
+    """Give a copied clone the program that measures as it was built here."""
     (clone / "build" / "bin").mkdir(parents=True)
-    shutil.copy2(BUILD / "bin" / "steady", clone / "build" / "bin")
+    shutil.copy2(BUILD / "bin" / "steady-guest", clone / "build" / "bin")
 
 
 def cache_places(inside: str) -> list[str]:

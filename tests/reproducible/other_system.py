@@ -98,5 +98,5 @@ def _built(tree: Path, clone: Path, from_scratch: bool) -> list[Path]:
     files = modules_and_preload(clone)
     if from_scratch:
         files += (tree / CACHE.lstrip("/") / "kernels").glob("*/linux")
-        files.append(clone / "build" / "bin" / "steady")
+        files.append(clone / "build" / "bin" / "steady-guest")
     return files

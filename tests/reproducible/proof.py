@@ -86,10 +86,10 @@ def run_here() -> Proof:
     """Run the figure on this machine again; also builds what the other runs take from here."""
     print("running the figure on this machine, to compare with", file=sys.stderr)
     kernel = build_kernel(find_source())
-    files = [kernel.linux, build_preload(), BUILD / "bin" / "steady"]
+    files = [kernel.linux, build_preload(), BUILD / "bin" / "steady-guest"]
     files += build_modules(kernel, MODULES).values()
     if not files[2].is_file():
-        raise LabError(f"{files[2]} is missing: run build/bin/steady-lab root steady")
+        raise LabError(f"{files[2]} is missing: run build/bin/steady-lab root steady-guest")
     log = KEPT / "here.log"
     with tempfile.TemporaryDirectory(prefix="steadyio-proof-") as results:
         facts = complete(watch([SCRIPT, sys.executable, results], log, timeout_s=900), log)

@@ -3,42 +3,37 @@
 //! crates.
 
 mod apply;
-mod bench;
 mod bound;
 mod bound_cpu;
 mod cat;
 mod direct;
 mod doctor;
-mod exit;
 mod export;
 mod incidents;
 mod info;
 mod manual;
 mod model;
 mod model_tables;
-mod output;
 mod pipe;
 mod power;
 mod probe;
-mod progress;
 mod quantity;
 mod record;
-mod record_file;
 mod recover;
 mod selection;
 mod status;
 mod store;
-mod table;
 mod trace;
 mod tune;
 mod watch;
-mod with;
 
 use std::env;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+// What all commands share has its place in `crate` for them.
+use steadyio_command::{bench, exit, output, progress, record_file, table, with};
 use steadyio_core::diagnostic;
 
 /// Measure, trace and bound storage latency on Linux
@@ -106,10 +101,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(status) => status.into(),
-        Err(error) => {
-            diagnostic!("steady: {:#}", error.source);
-            error.status.into()
-        }
+        Err(error) => error.report(),
     }
 }
 

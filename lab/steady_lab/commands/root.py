@@ -7,7 +7,13 @@ from pathlib import Path
 
 from steady_lab.root.alone import unpacked
 from steady_lab.root.apt import resolve
-from steady_lab.root.cargo import RUST_TARGETS, build_steady, build_steady_for, install_capi
+from steady_lab.root.cargo import (
+    RUST_TARGETS,
+    build_steady,
+    build_steady_for,
+    build_steady_guest,
+    install_capi,
+)
 from steady_lab.root.lock import LOCK, NATIVE, PROMETHEUS, write_lock
 from steady_lab.root.root import build_root, guest_root, services_root
 
@@ -40,6 +46,10 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="architecture, by its Debian name [%(default)s]",
     )
     steady.set_defaults(func=_steady)
+    guest = actions.add_parser(
+        "steady-guest", help="build the part of it that figures run, and print its path"
+    )
+    guest.set_defaults(func=_steady_guest)
     capi = actions.add_parser(
         "capi", help="build the C interface in the lab's Debian, and install it into DIR"
     )
@@ -70,6 +80,11 @@ def _build(arguments: argparse.Namespace) -> int:
 def _steady(arguments: argparse.Namespace) -> int:
     of = arguments.architecture
     print(build_steady() if of == NATIVE else build_steady_for(of))
+    return 0
+
+
+def _steady_guest(arguments: argparse.Namespace) -> int:
+    print(build_steady_guest())
     return 0
 
 

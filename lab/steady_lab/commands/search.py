@@ -10,8 +10,8 @@ from steady_lab.commands.arguments import add_build_argument, positive_int, rand
 from steady_lab.commands.executors import add_on_argument, executor_on
 from steady_lab.figures.run import JOBS_DEFAULT
 from steady_lab.kernels.source import RELEASES
-from steady_lab.root.cargo import build_steady
-from steady_lab.root.steady_command import STEADY
+from steady_lab.root.cargo import built_program
+from steady_lab.root.steady_command import STEADY, STEADY_GUEST
 from steady_lab.search.case import parse
 from steady_lab.search.case_boot import boot_of
 from steady_lab.search.search import Found, Search
@@ -50,8 +50,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _run(args: argparse.Namespace) -> int:
-    if not STEADY.is_file():
-        build_steady()
+    for program in (STEADY, STEADY_GUEST):
+        built_program(program)
     work = args.build / "search"
     work.mkdir(parents=True, exist_ok=True)
     with executor_on(args.on) as make_executor:

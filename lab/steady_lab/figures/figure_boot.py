@@ -18,16 +18,16 @@ from typing import Any
 
 from steady_lab.devices.spec import DeviceSpec
 from steady_lab.errors import LabError
-from steady_lab.figures.loads import BENCH, Load, load_of
+from steady_lab.figures.loads import Load, load_of
 from steady_lab.figures.results import Record, read_record, write_atomically
 from steady_lab.figures.spec import Figure
 from steady_lab.hashes import sha256_file
 from steady_lab.paths import COMMAND, PROJECT
-from steady_lab.root.cargo import build_steady
+from steady_lab.root.cargo import built_program
 from steady_lab.targets.target import BootError, BootRequest, BootResult, Target
 
 # Bump when a change affects the result of boots but no target's identity.
-KEY_VERSION = 3
+KEY_VERSION = 4
 LOG_LINES_SHOWN = 30
 
 
@@ -104,11 +104,9 @@ def plan_boots(
 
     Prepares what the figure's load needs; raises LabError if that fails.
     """
-    bench = PROJECT / BENCH
-    if not bench.is_file():
-        build_steady()
     boots = []
     load = load_of(figure)
+    programs = {name: sha256_file(built_program(PROJECT / name)) for name in load.programs}
     for variant in figure.workload.variants:
         request = BootRequest(
             command=load.command(devices[variant.name], variant.name),
@@ -121,7 +119,7 @@ def plan_boots(
         decides = {
             "version": KEY_VERSION,
             "target": target.identity(request),
-            "steady": sha256_file(bench),
+            "programs": programs,
             "workload": figure.workload.raw,
             "variant": variant.name,
             **load.identity(),

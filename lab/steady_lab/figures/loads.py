@@ -29,7 +29,8 @@ from steady_lab.paths import GUEST_PROJECT, GUEST_WORK, PROJECT
 SCRIPT = "recording.sh"
 TIMEOUT_S = 900.0
 RECORDING_TIMEOUT_S = 3600.0  # an hour of recording, for one
-BENCH = "build/bin/steady"  # in the project, on the host and in the guest
+# In the project, on the host and in the guest: see device/command.
+GUEST_PROGRAM, WHOLE_PROGRAM = "build/bin/steady-guest", "build/bin/steady"
 RECORD = f"{GUEST_WORK}/record.json"
 
 
@@ -39,6 +40,10 @@ class Load(Protocol):
     @property
     def timeout_s(self) -> float:
         """Return how long a boot may take on a busy machine."""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Return what of `steady` the guest runs; the first measures."""
 
     @property
     def card_image(self) -> str | None:
@@ -72,6 +77,7 @@ class BenchLoad:
 
     figure: Figure
     timeout_s: float = TIMEOUT_S
+    programs: tuple[str, ...] = (GUEST_PROGRAM,)
     card_image: None = None
 
     def identity(self) -> dict[str, str]:
@@ -85,7 +91,7 @@ class BenchLoad:
         """Name the variant; what it means is in the workload."""
         points = () if self.figure.has_all_points else self.figure.workload.points
         return [
-            f"{GUEST_PROJECT}/{BENCH}",
+            f"{GUEST_PROJECT}/{GUEST_PROGRAM}",
             "bench",
             f"{GUEST_WORK}/workload.toml",
             *("--device", device.kind.node),
@@ -108,6 +114,7 @@ class ApplicationLoad:
     application: Application
     prepared: Prepared
     timeout_s: float = TIMEOUT_S
+    programs: tuple[str, ...] = (GUEST_PROGRAM,)
     card_image: str = CARD_IMAGE
 
     def identity(self) -> dict[str, str]:
@@ -123,7 +130,7 @@ class ApplicationLoad:
         workload = self.figure.workload
         knobs = workload.variant(variant).knobs
         return [
-            *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", device.kind.node),
+            *(f"{GUEST_PROJECT}/{GUEST_PROGRAM}", "with", "--device", device.kind.node),
             *(f"--knob={key}={value}" for key, value in knobs.items()),
             *(f"--class={source}" for source in CLASSES),
             *("--variant", variant, "--out", RECORD, "--"),
@@ -143,6 +150,7 @@ class RecordingLoad:
     figure: Figure
     recording: Recording
     timeout_s: float = RECORDING_TIMEOUT_S
+    programs: tuple[str, ...] = (GUEST_PROGRAM, WHOLE_PROGRAM)
     card_image: None = None
 
     def identity(self) -> dict[str, str]:
@@ -157,7 +165,7 @@ class RecordingLoad:
     def command(self, device: DeviceSpec, variant: str) -> list[str]:
         """Run the variant's script with the device's own settings."""
         return [
-            *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", device.kind.node),
+            *(f"{GUEST_PROJECT}/{GUEST_PROGRAM}", "with", "--device", device.kind.node),
             *(f"--class={source}" for source in classes_of(self.recording)),
             *("--variant", variant, "--out", RECORD, "--", "sh", f"{GUEST_WORK}/{SCRIPT}"),
         ]
@@ -167,7 +175,7 @@ class RecordingLoad:
 
     def _script(self, variant: str) -> str:
         chosen = self.figure.workload.variant(variant)
-        steady = f"{GUEST_PROJECT}/{BENCH}"
+        steady = f"{GUEST_PROJECT}/{WHOLE_PROGRAM}"
         return recording_script(
             self.recording, steady, chosen.recipe, chosen.arguments, chosen.place
         )

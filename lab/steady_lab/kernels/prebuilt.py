@@ -27,7 +27,7 @@ from steady_lab.kernels.build import (
 from steady_lab.kernels.source import RELEASES, find_source, packaged_source
 from steady_lab.paths import cache_dir
 from steady_lab.progress import Progress
-from steady_lab.root.cargo import build_steady, prebuilt_steady
+from steady_lab.root.cargo import build_steady, build_steady_guest, prebuilt_program
 
 # Steps of a build that nothing reads afterwards. Objects stay: instructions are looked up in them.
 STEPS = {".a", ".cmd"}
@@ -39,7 +39,12 @@ def pack(file: Path, kernels: Sequence[tuple[str, str]]) -> None:
 
     Raises LabError if a build fails, or the file cannot be written.
     """
-    files = {f"steady/{prebuilt_steady().parent.name}/steady": build_steady()}
+    steady = f"steady/{prebuilt_program('steady').parent.name}"
+    # `steady` last: it says that the folder is complete.
+    files = {
+        f"{steady}/steady-guest": build_steady_guest(),
+        f"{steady}/steady": build_steady(),
+    }
     for release, flavour in kernels:
         tree = build_kernel(find_source(release=release), flavour).tree
         names = [name for name in _kept(tree) if name != STAMP]
@@ -87,7 +92,7 @@ def unpack(file: Path) -> tuple[list[str], list[str]]:
         str(folder.relative_to(cache_dir())): folder
         for folder in (
             *(kernel_folder(packaged_source(r), flavour) for r in RELEASES for flavour in FLAVOURS),
-            prebuilt_steady().parent,
+            prebuilt_program("steady").parent,
         )
     }
     taken: list[str] = []

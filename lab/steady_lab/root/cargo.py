@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from steady_lab.errors import LabError
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT, cache_dir
@@ -25,6 +26,17 @@ from steady_lab.root.sandbox import Place, build_sandbox
 TARGET, HOME = "/run/steadyio/target", "/run/steadyio/cargo"
 # To raise when this file builds otherwise.
 RECIPE_VERSION = 1
+
+
+class _Program(NamedTuple):
+    package: str
+    minutes: str  # to build it, on two cores
+
+
+PROGRAMS = {
+    "steady": _Program("steady", "4 to 7"),
+    "steady-guest": _Program("steadyio-command", "1 to 3"),
+}
 SOURCE_SUFFIXES = {".rs", ".toml", ".lock"}
 INSTALLED = "/run/steadyio/installed"
 # Rust's names of Debian's architectures.
@@ -36,22 +48,37 @@ def build_steady() -> Path:
 
     Needs the network once, for the crates that device/Cargo.lock names.
     """
-    given = prebuilt_steady()
+    return _program("steady")
+
+
+def build_steady_guest() -> Path:
+    """Return build/bin/steady-guest, the part of `steady` that figures run; as build_steady()."""
+    return _program("steady-guest")
+
+
+def built_program(path: Path) -> Path:
+    """Return `path`, a program in build/bin, which is built if it is not there."""
+    return path if path.is_file() else _program(path.name)
+
+
+def _program(name: str) -> Path:
+    installed = BUILD / "bin" / name
+    given = prebuilt_program(name)
     if given.is_file():
-        return _install(given, BUILD / "bin" / "steady")
-    if not (BUILD / "bin" / "steady").is_file():
-        print("building steady (4 to 7 minutes on two cores, once)", file=sys.stderr)
-    _build("--release")
-    return _install(BUILD / "steady" / "release" / "steady", BUILD / "bin" / "steady")
+        return _install(given, installed)
+    if not installed.is_file():
+        print(f"building {name} ({PROGRAMS[name].minutes} minutes, once)", file=sys.stderr)
+    _build("--release", package=PROGRAMS[name].package)
+    return _install(BUILD / "steady" / "release" / name, installed)
 
 
-def prebuilt_steady() -> Path:
-    """Return where the cache has a `steady` of these sources if somebody gave one (prebuilt.py)."""
+def prebuilt_program(name: str) -> Path:
+    """Return where the cache has a program of these sources if somebody gave one (prebuilt.py)."""
     digest = hashlib.sha256(f"{RECIPE_VERSION}\n{build_root().key}\n".encode())
     for path in sorted((PROJECT / "device").rglob("*")):
         if path.suffix in SOURCE_SUFFIXES:
             digest.update(f"{path.relative_to(PROJECT)}\0".encode() + path.read_bytes())
-    return cache_dir() / "steady" / digest.hexdigest()[:16] / "steady"
+    return cache_dir() / "steady" / digest.hexdigest()[:16] / name
 
 
 def build_steady_for(architecture: str) -> Path:
@@ -73,22 +100,22 @@ def _built_for(architecture: str) -> Path:
     return BUILD / "steady" / RUST_TARGETS[architecture] / "debug"
 
 
-def _build(*options: str, architecture: str = NATIVE) -> None:
+def _build(*options: str, package: str = "steady", architecture: str = NATIVE) -> None:
     """Build, with the crates downloaded first if the build fails without; raises LabError."""
-    words = ("--offline", *options)
+    words = ("--offline", "--package", package, *options)
     if _cargo("build", *words, architecture=architecture):
         return
-    print("downloading the crates of device/Cargo.lock, then building steady", file=sys.stderr)
+    print(f"downloading the crates of device/Cargo.lock, then building {package}", file=sys.stderr)
     if not _cargo("fetch", network=True, quiet=False):
         raise LabError("cargo fetch failed, see the messages above: is the network up?")
     if not _cargo("build", *words, quiet=False, architecture=architecture):
-        raise LabError(f"building steady for {architecture} failed, see the messages above")
+        raise LabError(f"building {package} for {architecture} failed, see the messages above")
 
 
 def _install(built: Path, installed: Path) -> Path:
     installed.parent.mkdir(parents=True, exist_ok=True)
     if not installed.is_file() or installed.read_bytes() != built.read_bytes():
-        unfinished = installed.with_name(f"steady.{os.getpid()}.new")
+        unfinished = installed.with_name(f"{installed.name}.{os.getpid()}.new")
         shutil.copy2(built, unfinished)
         unfinished.replace(installed)
     return installed
@@ -116,8 +143,6 @@ def _cargo(
     """Run cargo in the root; False if it fails. `quiet`: without output, for a first try."""
     inside = _inside(_cross(architecture), [], network, architecture)
     words = ["cargo", action, "--locked", "--manifest-path", "device/Cargo.toml", *options]
-    if action == "build":
-        words += ["--package", "steady"]
     if not sys.stdout.isatty():
         words.append("--quiet")
     output = subprocess.DEVNULL if quiet else None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steady_lab.hashes import sha256_file
 from steady_lab.paths import COMMAND
-from steady_lab.root.steady_command import STEADY
+from steady_lab.root.steady_command import STEADY, STEADY_GUEST
 from steady_lab.search.case import Case
 from steady_lab.search.finding import Finding
 from steady_lab.search.guest import CARD, WRITE_LOG, give, script
@@ -47,7 +47,8 @@ class CaseBoot:
     def key(self) -> str:
         """The hash of case, kernel, modules and steady."""
         self.prepare()  # the target reads the card's spec
-        decides = [self.target.identity(self.request), sha256_file(STEADY), self.case.line()]
+        programs = [sha256_file(STEADY), sha256_file(STEADY_GUEST)]
+        decides = [self.target.identity(self.request), *programs, self.case.line()]
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
     def expected_wall_s(self) -> None:

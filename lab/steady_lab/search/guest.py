@@ -44,7 +44,7 @@ check() { # NUMBER KIB REGION
 _COUNTERS = """sleep 1
 cat /sys/kernel/debug/block/$disk/sched/counters >counters
 """
-_BENCH = f"""{GUEST_PROJECT}/build/bin/steady bench {WORKLOAD} --device=$STEADY_DEVICE \\
+_BENCH = f"""{GUEST_PROJECT}/build/bin/steady-guest bench {WORKLOAD} --device=$STEADY_DEVICE \\
     --destroy-data=$disk --out={RECORD} >bench.out 2>&1 || {{ cat bench.out; exit 1; }}
 """
 

@@ -22,7 +22,12 @@ from steady_lab.targets.uml_standstill import Standstill
 HEADER = "arch/x86/include/generated/uapi/asm/unistd_64.h"
 KERNEL_FILES = ("linux", "System.map", HEADER, "**/*.ko")
 # Of the clone: the programs, modules and scripts of figures.
-PROJECT_FILES = ("build/bin/steady", "build/host/preload.so", "experiments/applications/**/*")
+PROJECT_FILES = (
+    "build/bin/steady",
+    "build/bin/steady-guest",
+    "build/host/preload.so",
+    "experiments/applications/**/*",
+)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 
 use std::process::ExitCode;
 
+use steadyio_core::diagnostic;
+
 /// Of `steady` itself: what 3 means differs, and `with` passes on its program's status.
 pub const HELP: &str = "Exit statuses differ between commands; `steady COMMAND --help` lists them.";
 
@@ -60,5 +62,11 @@ impl Failure {
     /// For `map_err`.
     pub fn with<E: Into<anyhow::Error>>(status: Status) -> impl FnOnce(E) -> Failure {
         move |source| Failure { status, source: source.into() }
+    }
+
+    /// Prints it; returns its status.
+    pub fn report(&self) -> ExitCode {
+        diagnostic!("steady: {:#}", self.source);
+        self.status.into()
     }
 }

@@ -17,9 +17,15 @@ pub struct Pace {
     pause: Duration,
 }
 
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { next: FIRST_AFTER, pause: FIRST_AFTER }
+    }
+}
+
 impl Pace {
     pub fn new() -> Pace {
-        Pace { next: FIRST_AFTER, pause: FIRST_AFTER }
+        Pace::default()
     }
 
     /// Whether a line is due so long after the start; if so, the next one is later.
@@ -34,12 +40,13 @@ impl Pace {
 }
 
 /// Prints events; one per bench.
+#[derive(Default)]
 pub struct Progress(Pace);
 
 impl Progress {
     /// Prints nothing at first.
     pub fn new() -> Progress {
-        Progress(Pace::new())
+        Progress::default()
     }
 
     /// Prints what is due.

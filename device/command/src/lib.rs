@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the commands of `steady` share: exit statuses, standard output, progress, tables and files
+//! for records. Also the commands `bench` and `with`, so that `steady-guest` needs no other crate.
+
+pub mod bench;
+pub mod exit;
+pub mod output;
+pub mod progress;
+pub mod record_file;
+pub mod table;
+pub mod with;
