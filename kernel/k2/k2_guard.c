@@ -350,8 +350,12 @@ void k2_guard_completed(struct k2_data *k2, struct request *rq, u64 now_ns)
 	struct k2_guard *guard = k2->guard;
 	struct k2_rq *k2r = k2_rq(rq);
 
-	if (k2r->flight != K2_FLIGHT_NONE)
+	if (k2r->flight != K2_FLIGHT_NONE) {
+		if (guard->ahead.declared.used && rq->rq_flags & RQF_STATS)
+			k2_declared_began(&guard->ahead.declared, k2r->flight,
+					  rq->io_start_time_ns);
 		k2_lookahead_done(&guard->ahead, k2r->flight, now_ns);
+	}
 	k2r->flight = K2_FLIGHT_NONE;
 	guard->is_held = false;
 	k2_tasks_wake(k2);

@@ -167,16 +167,32 @@ static struct k2_task_counts k2_task_counts(const struct k2_task *task)
 	return counts;
 }
 
+/*
+ * Called with k2->lock held when a task was armed or disarmed, and there were @used before. While
+ * there are tasks, blk-mq notes when a driver begins a request. That costs a clock read each.
+ */
+static void k2_note_starts(struct k2_data *k2, u32 used)
+{
+	u32 used_now = k2->guard->ahead.declared.used;
+
+	if (!used && used_now)
+		blk_stat_enable_accounting(k2->q);
+	else if (used && !used_now)
+		blk_stat_disable_accounting(k2->q);
+}
+
 /* Called with k2->lock held. */
 static void k2_task_disarm(struct k2_task *task, int error)
 {
 	struct k2_guard *guard = task->k2->guard;
+	u32 used = guard->ahead.declared.used;
 
 	task->counts = k2_task_counts(task);
 	task->is_armed = false;
 	task->error = error;
 	k2_declared_remove(&guard->ahead.declared, task->number);
 	guard->task[task->number] = NULL;
+	k2_note_starts(task->k2, used);
 	wake_up_interruptible(task->changed);
 }
 
@@ -220,7 +236,7 @@ static bool k2_has_same(const struct k2_guard *guard, const struct k2_task *task
 static int k2_task_arm_locked(struct k2_task *task, struct k2_data *k2)
 {
 	struct k2_guard *guard = k2->guard;
-	u32 number;
+	u32 used = guard->ahead.declared.used, number;
 
 	if (!k2_has_limits(&guard->ahead.declared))
 		return -ENODATA;
@@ -235,6 +251,7 @@ static int k2_task_arm_locked(struct k2_task *task, struct k2_data *k2)
 	task->k2 = k2;
 	task->is_armed = true;
 	guard->task[number] = task;
+	k2_note_starts(k2, used);
 	return 0;
 }
 
@@ -420,6 +437,7 @@ static size_t k2_task_print_counts(const struct k2_task_counts *counts, char *te
 		[K2_CAUSE_POLICY] = "k2",	[K2_CAUSE_DEVICE] = "device",
 		[K2_CAUSE_EARLY] = "early_job", [K2_CAUSE_LATE] = "late_job",
 		[K2_CAUSE_BYPASS] = "bypass",	[K2_CAUSE_FORCED] = "forced",
+		[K2_CAUSE_DISPATCH] = "dispatch",
 	};
 	unsigned int cause;
 	size_t length;

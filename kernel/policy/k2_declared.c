@@ -90,6 +90,7 @@ static void begin_wait(const struct k2_declared *declared, struct k2_declared_ta
 
 	task->waits_since_ns = now_ns;
 	task->has_overrun = false;
+	task->has_late_start = false;
 	task->has_bypass = false;
 	for (left = declared->flights; left; left &= left - 1) {
 		u32 flight = (u32)__builtin_ctz(left);
@@ -138,18 +139,22 @@ static enum k2_cause cause_of(const struct k2_declared_task *task)
 		return K2_CAUSE_FORCED;
 	if (task->has_overrun)
 		return K2_CAUSE_DEVICE;
+	if (task->has_late_start)
+		return K2_CAUSE_DISPATCH;
 	return task->is_trusted ? K2_CAUSE_POLICY : task->fault;
 }
 
+/* @flight has ended. Did it overrun its limit, and does a late start explain that? */
 static void waited_for(struct k2_declared *declared, struct k2_declared_task *task, u32 flight,
-		       bool has_overrun, u64 now_ns)
+		       bool has_overrun, bool has_late_start, u64 now_ns)
 {
 	u64 waited_ns;
 
 	if (!(task->waits_for & (1U << flight)))
 		return;
 	task->waits_for &= ~(1U << flight);
-	task->has_overrun |= has_overrun;
+	task->has_overrun |= has_overrun && !has_late_start;
+	task->has_late_start |= has_overrun && has_late_start;
 	if (task->waits_for)
 		return;
 	waited_ns = since_ns(now_ns, task->waits_since_ns);
@@ -342,9 +347,11 @@ void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u
 	/* It is only needed to tell why a task waited. */
 	if (declared->used)
 		due_ns = now_ns + work_left_ns(declared, now_ns) + limit_ns;
-	if (!declared->flights)
+	if (!declared->flights) {
 		declared->work_since_ns = now_ns;
-	declared->flight[flight] = (struct k2_declared_flight){level, limit_ns, due_ns};
+		declared->late_start_ns_max = 0;
+	}
+	declared->flight[flight] = (struct k2_declared_flight){level, limit_ns, now_ns, due_ns};
 	declared->flights |= 1U << flight;
 	declared->flight_count++;
 	if (declared->is_forced)
@@ -353,23 +360,34 @@ void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u
 	declared->work_ns += limit_ns;
 }
 
+void k2_declared_began(struct k2_declared *declared, u32 flight, u64 began_ns)
+{
+	u64 late_ns = since_ns(began_ns, declared->flight[flight].sent_ns);
+
+	if ((declared->flights & (1U << flight)) && late_ns > declared->late_start_ns_max)
+		declared->late_start_ns_max = late_ns;
+}
+
 void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns)
 {
 	const struct k2_declared_flight *there = &declared->flight[flight];
+	bool has_late_start;
 	u64 overrun_ns;
 	u32 i;
 
 	if (!(declared->flights & (1U << flight)))
 		return;
 	overrun_ns = since_ns(now_ns, there->due_ns);
+	has_late_start = overrun_ns <= declared->late_start_ns_max;
 	declared->flights &= ~(1U << flight);
 	declared->flight_count--;
 	declared->forced_flights &= ~(1U << flight);
 	declared->work_ns -= there->limit_ns;
 	declared->work_since_ns = now_ns;
-	declared->overruns += overrun_ns > 0;
-	if (overrun_ns > declared->overrun_ns_max)
+	declared->overruns += overrun_ns > 0 && !has_late_start;
+	if (overrun_ns > declared->overrun_ns_max && !has_late_start)
 		declared->overrun_ns_max = overrun_ns;
 	for (i = 0; i < declared->used; i++)
-		waited_for(declared, &declared->task[i], flight, overrun_ns > 0, now_ns);
+		waited_for(declared, &declared->task[i], flight, overrun_ns > 0, has_late_start,
+			   now_ns);
 }

@@ -45,6 +45,7 @@ struct k2_declaration {
 enum k2_cause {
 	K2_CAUSE_POLICY, /* it should not have: k2's fault */
 	K2_CAUSE_DEVICE, /* a command took longer than the limit of its time */
+	K2_CAUSE_DISPATCH, /* a command would have kept its limit, had the driver begun it at once */
 	K2_CAUSE_EARLY, /* the job came before its time */
 	K2_CAUSE_LATE, /* the job came after its time */
 	K2_CAUSE_BYPASS, /* a request that k2 is not shown was with the device */
@@ -66,6 +67,7 @@ struct k2_declared_task {
 	u32 waits_for;
 	u64 waits_since_ns;
 	bool has_overrun; /* one of them took longer than its limit */
+	bool has_late_start; /* one of them did so because the driver began it late */
 	bool has_bypass; /* a request that k2 was not shown was with the device */
 	bool has_forced; /* as was background that had waited for too long */
 	/* Totals. */
@@ -84,6 +86,7 @@ struct k2_limit {
 struct k2_declared_flight {
 	u32 level; /* K2_RT_LEVELS: background */
 	u64 limit_ns; /* of its time */
+	u64 sent_ns; /* when k2 gave it to the driver */
 	u64 due_ns; /* with that of those before it, it ends by then */
 };
 
@@ -100,6 +103,7 @@ struct k2_declared {
 	bool is_forced; /* the next one is one of these */
 	u64 work_ns; /* the sum of their limits */
 	u64 work_since_ns; /* since when the device works on the first of them */
+	u64 late_start_ns_max; /* of the commands since the device had none */
 	u64 overruns; /* commands that took longer than their limit */
 	u64 overrun_ns_max; /* by so much */
 	/* A request that may not be split waits until it fits since then; 0: there is none. */
@@ -159,6 +163,11 @@ u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer
 void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u32 op, u32 bytes,
 			  u64 now_ns);
 void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns);
+/*
+ * Called before k2_declared_done(), if it is known when the driver began the command. A driver that
+ * had no room, or a worker that was late, is not the device's fault.
+ */
+void k2_declared_began(struct k2_declared *declared, u32 flight, u64 began_ns);
 /* A request that k2 was not shown has ended: waits of now have it as their cause. */
 void k2_declared_bypassed(struct k2_declared *declared);
 

@@ -172,6 +172,45 @@ static void a_wait_has_one_cause(void)
 	EXPECT(declared.task[task].waited_over[K2_CAUSE_POLICY], 0);
 }
 
+/* A command of 440 us is sent at 10 ms, begun at @began_ns after that, and ends at @ended_ns. */
+static void a_command_that_begins(u64 began_ns, u64 ended_ns)
+{
+	begin(&every_10_ms);
+	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 24U << 10, SOME_TIME_NS + 10 * MS);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS + 10 * MS);
+	k2_declared_began(&declared, 0, SOME_TIME_NS + 10 * MS + began_ns);
+	k2_declared_done(&declared, 0, SOME_TIME_NS + 10 * MS + ended_ns);
+}
+
+static void a_late_start_is_not_the_devices_fault(void)
+{
+	a_command_that_begins(3 * MS, 3440 * US);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_DISPATCH], 1);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_DEVICE], 0);
+	EXPECT(declared.overruns, 0);
+}
+
+static void a_late_start_does_not_hide_the_devices_fault(void)
+{
+	a_command_that_begins(3 * MS, 3441 * US);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_DISPATCH], 0);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_DEVICE], 1);
+	EXPECT(declared.overruns, 1);
+}
+
+static void a_late_start_is_the_fault_for_the_commands_behind_it(void)
+{
+	begin(&every_10_ms);
+	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 4096, SOME_TIME_NS);
+	k2_declared_dispatch(&declared, 1, BACKGROUND, READ, 4096, SOME_TIME_NS);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS);
+	k2_declared_began(&declared, 0, SOME_TIME_NS + 3 * MS);
+	k2_declared_done(&declared, 0, SOME_TIME_NS + 3200 * US);
+	k2_declared_began(&declared, 1, SOME_TIME_NS);
+	k2_declared_done(&declared, 1, SOME_TIME_NS + 3400 * US);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_DISPATCH], 1);
+}
+
 static void a_request_that_came_early_has_itself_to_blame(void)
 {
 	begin(&every_10_ms);
@@ -286,6 +325,9 @@ int main(void)
 		TEST(with_an_exact_number_of_requests_it_does_not_think),
 		TEST(what_is_with_the_device_takes_room),
 		TEST(a_wait_has_one_cause),
+		TEST(a_late_start_is_not_the_devices_fault),
+		TEST(a_late_start_does_not_hide_the_devices_fault),
+		TEST(a_late_start_is_the_fault_for_the_commands_behind_it),
 		TEST(a_request_that_came_early_has_itself_to_blame),
 		TEST(a_flush_that_k2_was_not_shown_is_a_cause),
 		TEST(what_may_not_be_split_waits_until_it_fits_but_not_for_ever),

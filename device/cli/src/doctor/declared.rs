@@ -38,9 +38,13 @@ fn not_armed(disk: &str, task: &Task) -> Finding {
 }
 
 /// Advice for each count; the worst first.
-const ADVICE: [(&str, &str); 10] = [
+const ADVICE: [(&str, &str); 11] = [
     ("over_k2", "k2 should have kept it: please report this, with rt_declared and the trace"),
     ("over_device", "a command took longer than device_limits: probe the device for longer"),
+    (
+        "over_dispatch",
+        "the driver began a command late: raise the priority of the disk's kworkers, or command_us",
+    ),
     ("over_bypass", "a flush, or on 6.1 a durable write, was with the device: keep them off it"),
     ("over_forced", "background had waited for background_wait_ms_max: raise it, or set it to 0"),
     ("over_early_job", "jobs come earlier than declared: state the jitter that the task has"),
