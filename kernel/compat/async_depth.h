@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * queue/async_depth, how many tags all but synchronous reads may use: on 7.3 a knob of the block
+ * queue/async_depth, how many tags all but synchronous reads may use: since 7.0 a knob of the block
  * layer, which calls depth_updated when it is written. It keeps what the scheduler before left
- * there, and the ratio to nr_requests when that changes. 6.1 and 6.12 have none.
+ * there, and the ratio to nr_requests when that changes.
  */
 #ifndef K2_COMPAT_ASYNC_DEPTH_H
 #define K2_COMPAT_ASYNC_DEPTH_H
@@ -11,9 +11,8 @@
 #include <linux/minmax.h>
 
 #include "blk-mq-sched.h"
-#include "linux_7_3.h"
 
-#ifdef COMPAT_LINUX_7_3
+#ifdef COMPAT_HAS_ASYNC_DEPTH
 
 /* Called when k2 is chosen, with the queue frozen. */
 static inline void k2_async_depth_init(struct request_queue *q)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How bio_split() says that there is no memory: with NULL on 6.1 and 6.12, with an ERR_PTR() on
- * 7.3. The compiler sees no difference.
+ * How bio_split() says that there is no memory: with NULL on 6.1 and 6.12, with an ERR_PTR() since
+ * 6.17. The compiler sees no difference.
  */
 #ifndef K2_COMPAT_BIO_SPLIT_H
 #define K2_COMPAT_BIO_SPLIT_H

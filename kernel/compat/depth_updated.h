@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Whose tags have changed when depth_updated is called: those of one hardware queue, on 6.1 and
- * 6.12, or of all of a device, on 7.3. There a larger nr_requests comes with new tags, not with
+ * 6.12, or of all of a device, since 6.17. There a larger nr_requests comes with new tags, not with
  * the old ones made larger; what was set in the old ones is gone.
  */
 #ifndef K2_COMPAT_DEPTH_UPDATED_H
 #define K2_COMPAT_DEPTH_UPDATED_H
 
 #include "blk-mq.h"
-#include "linux_7_3.h"
+#include "linux_6_17.h"
 
-#ifdef COMPAT_LINUX_7_3
+#ifdef COMPAT_LINUX_6_17
 
 #define k2_depth_updated_t struct request_queue
 

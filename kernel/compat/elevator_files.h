@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * How long an elevator's files in debugfs can be read. 6.1 and 6.12 remove them before exit_sched.
- * 7.3 removes them after it: meanwhile the queue has no elevator, or the next one already. A reader
+ * 6.17 removes them after it: meanwhile the queue has no elevator, or the next one already. A reader
  * holds elevator_lock, under which that changes, and looks whose elevator it is.
  */
 #ifndef K2_COMPAT_ELEVATOR_FILES_H
 #define K2_COMPAT_ELEVATOR_FILES_H
 
 #include "elevator.h"
-#include "linux_7_3.h"
+#include "linux_6_17.h"
 
-#ifdef COMPAT_LINUX_7_3
+#ifdef COMPAT_LINUX_6_17
 
 static inline void k2_files_lock(struct request_queue *q)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who makes the elevator_queue. 6.1 and 6.12: init_sched does, and gives it back if it fails. 7.3:
+ * Who makes the elevator_queue. 6.1 and 6.12: init_sched does, and gives it back if it fails. 6.17:
  * the caller of init_sched, which gets it, and who takes it back.
  */
 #ifndef K2_COMPAT_ELEVATOR_QUEUE_H
 #define K2_COMPAT_ELEVATOR_QUEUE_H
 
 #include "elevator.h"
-#include "linux_7_3.h"
+#include "linux_6_17.h"
 
-#ifdef COMPAT_LINUX_7_3
+#ifdef COMPAT_LINUX_6_17
 
 #define k2_init_sched_t struct elevator_queue
 

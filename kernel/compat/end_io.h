@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the end_io of a request is called with: on 7.3 also with the batch of completions that it is
+ * What the end_io of a request is called with: since 7.0 also with the batch of completions that it is
  * part of, which k2 does not need.
  */
 #ifndef K2_COMPAT_END_IO_H
@@ -8,9 +8,7 @@
 
 #include <linux/blk-mq.h>
 
-#include "linux_7_3.h"
-
-#ifdef COMPAT_LINUX_7_3
+#ifdef COMPAT_HAS_END_IO_BATCH
 #define K2_END_IO(name)                                                                            \
 	enum rq_end_io_ret name(struct request *rq, blk_status_t error,                            \
 				const struct io_comp_batch *batch)

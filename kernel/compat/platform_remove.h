@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A platform driver's remove() that returns nothing: .remove_new, on 6.1 and 6.12; .remove, on 7.3.
+ * A platform driver's remove() that returns nothing: .remove_new, on 6.1 and 6.12; .remove, since 6.17.
  */
 #ifndef COMPAT_PLATFORM_REMOVE_H
 #define COMPAT_PLATFORM_REMOVE_H
 
-#include "linux_7_3.h"
+#include "linux_6_17.h"
 
-#ifdef COMPAT_LINUX_7_3
+#ifdef COMPAT_LINUX_6_17
 #define compat_remove remove
 #else
 #define compat_remove remove_new

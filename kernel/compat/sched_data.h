@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * When a scheduler allocates and frees. 6.1 and 6.12: in init_sched and exit_sched, with the queue
- * frozen. 7.3: in alloc_sched_data and free_sched_data, before the queue is frozen and after, so
+ * When a scheduler allocates and frees. Up to 6.17: in init_sched and exit_sched, with the queue
+ * frozen. Since 6.19, and 6.18.y: in alloc_sched_data and free_sched_data, before the queue is frozen and after, so
  * that reclaim can write to the very device. Between them the block layer keeps the data in the
  * elevator_queue, also while readers of its files may still be there.
  */
@@ -9,9 +9,8 @@
 #define K2_COMPAT_SCHED_DATA_H
 
 #include "elevator.h"
-#include "linux_7_3.h"
 
-#ifdef COMPAT_LINUX_7_3
+#ifdef COMPAT_HAS_SCHED_DATA
 
 #define K2_SCHED_DATA_OPS(alloc, free) .alloc_sched_data = (alloc), .free_sched_data = (free),
 

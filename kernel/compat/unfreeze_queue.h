@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The end of what blk_freeze_queue_start() began: blk_mq_unfreeze_queue() on 6.1 and 6.12. On 7.3
+ * The end of what blk_freeze_queue_start() began: blk_mq_unfreeze_queue() on 6.1 and 6.12. Since 6.17
  * that also ends a scope of memory allocation, which blk_freeze_queue_start() does not begin; there
  * blk_mq_unfreeze_queue_nomemrestore() is its end.
  */
@@ -9,11 +9,11 @@
 
 #include <linux/blk-mq.h>
 
-#include "linux_7_3.h"
+#include "linux_6_17.h"
 
 static inline void chario_unfreeze_queue(struct request_queue *q)
 {
-#ifdef COMPAT_LINUX_7_3
+#ifdef COMPAT_LINUX_6_17
 	blk_mq_unfreeze_queue_nomemrestore(q);
 #else
 	blk_mq_unfreeze_queue(q);

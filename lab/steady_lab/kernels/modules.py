@@ -18,7 +18,7 @@ from steady_lab.errors import LabError
 from steady_lab.paths import BUILD, INSIDE_MODULE, PROJECT
 from steady_lab.root.sandbox import Place
 
-SOURCE_SUFFIXES = {".c", ".h"}
+SOURCE_SUFFIXES = {".c", ".h", ".mk"}
 SOURCE_NAMES = {"Kbuild", "Makefile"}
 
 
