@@ -57,14 +57,19 @@ static struct flash_params random_params(void)
 		.cache_base_ns = 1 + below(10000),
 		.cache_per_kib_ns = below(5000),
 	};
+	/* Microseconds, or minutes, which do not fit into 32 bits of ns. */
+	u64 scale = below(4) ? 1 : 1000000;
 	u32 op;
 
+	params.pause_ns *= scale;
 	for (op = 0; op < FLASH_OPS; op++) {
-		params.cost[op].base_ns = 1 + below(200000);
+		u64 base = below(200000);
+
+		params.cost[op].base_ns = 1 + scale * base;
 		params.cost[op].per_kib_ns = below(20000);
-		params.cost[op].jump_ns = below(50000);
-		params.cost[op].slow_ns = below(100000);
-		params.cost[op].jitter_ns = below(params.cost[op].base_ns);
+		params.cost[op].jump_ns = scale * below(50000);
+		params.cost[op].slow_ns = scale * below(100000);
+		params.cost[op].jitter_ns = scale * below(base + 1);
 	}
 	return params;
 }

@@ -212,6 +212,19 @@ static void writes_pause_each_time_so_much_is_written(void)
 	EXPECT(run(&model, FLASH_WRITE, 0, 200 * KIB, 40 * MS).finish_ns, 50 * MS + 600 * US);
 }
 
+static void times_may_be_of_minutes(void)
+{
+	struct flash_params params = plain();
+	struct flash_model model;
+
+	params.cost[FLASH_WRITE] = (struct flash_cost){.base_ns = 5000 * MS, .jump_ns = 6000 * MS};
+	params.pause_sectors = 100 * KIB;
+	params.pause_ns = 600000 * MS;
+	model = made(&params);
+	EXPECT(run(&model, FLASH_WRITE, 0, 4 * KIB, 0).finish_ns, 11000 * MS);
+	EXPECT(run(&model, FLASH_WRITE, 4 * KIB, 96 * KIB, 11000 * MS).finish_ns, 616000 * MS);
+}
+
 static void the_cache_accepts_until_full_and_drains_at_flush(void)
 {
 	struct flash_params params = plain();
@@ -329,6 +342,7 @@ int main(void)
 	slow_episodes_depend_on_seed_and_time_alone();
 	jitter_is_bounded_seeded_and_centred();
 	writes_pause_each_time_so_much_is_written();
+	times_may_be_of_minutes();
 	the_cache_accepts_until_full_and_drains_at_flush();
 	faults_hit_what_they_name();
 	power_off_forgets_what_was_under_way();

@@ -37,7 +37,7 @@ struct emmc_config {
 	const char *write_log; /* empty: none */
 	u64 sectors;
 	u32 queue_depth; /* 0: no command queue */
-	u32 status_ns; /* CMD13 */
+	u64 status_ns; /* CMD13 */
 	u64 power_cut_after_writes; /* 0: never */
 };
 

@@ -10,7 +10,7 @@
 #include "emmc.h"
 #include "params.h"
 
-#define TIME_NS_MAX    1000000000ull /* 1 s for a base, a jitter, a slow time */
+#define TIME_NS_MAX    600000000000ull /* 10 minutes, as in profiles: SD cards pause for seconds */
 #define PER_KIB_NS_MAX 10000000ull /* 10 ms per KiB: 0.1 MiB/s */
 
 PARAM_NUMBER(seed, 1, 0, U64_MAX);

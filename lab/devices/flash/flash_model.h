@@ -57,11 +57,11 @@ enum flash_outcome {
 
 /* Time of one operation: base + KiB * per_kib +- jitter, + jump, + slow in a slow episode. */
 struct flash_cost {
-	u32 base_ns;
+	u64 base_ns;
 	u32 per_kib_ns;
-	u32 jump_ns; /* reads and writes only */
-	u32 slow_ns;
-	u32 jitter_ns; /* uniform in [-jitter_ns, +jitter_ns]; at most base_ns */
+	u64 jump_ns; /* reads and writes only */
+	u64 slow_ns;
+	u64 jitter_ns; /* uniform in [-jitter_ns, +jitter_ns]; at most base_ns */
 };
 
 enum flash_fault_when {
@@ -89,7 +89,7 @@ struct flash_params {
 	u64 pause_sectors; /* 0: never */
 	u64 pause_ns;
 	u32 cache_kib; /* 0: write-through */
-	u32 cache_base_ns; /* time to accept a write into the cache */
+	u64 cache_base_ns; /* time to accept a write into the cache */
 	u32 cache_per_kib_ns;
 	u32 fault_count;
 	struct flash_cost cost[FLASH_OPS];

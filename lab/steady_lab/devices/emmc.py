@@ -12,14 +12,15 @@ from steady_lab.toml_table import Table
 
 QUEUE_DEPTH_MAX = 32
 
-_SECOND_NS = 1_000_000_000
+# 10 minutes, as in profiles: SD cards pause for seconds.
+_TIME_NS_MAX = 600_000_000_000
 _PER_KIB_NS_MAX = 10_000_000
 _U64_MAX = 2**64 - 1
 
 
 def _costs(table: str, low_base_default: int | None, note: str) -> tuple[Number, ...]:
     return (
-        Number(table, "base_ns", f"{table}_base_ns", 0, _SECOND_NS, low_base_default, "ns",
+        Number(table, "base_ns", f"{table}_base_ns", 0, _TIME_NS_MAX, low_base_default, "ns",
                f"time of any {note}"),
         Number(table, "per_kib_ns", f"{table}_per_kib_ns", 0, _PER_KIB_NS_MAX,
                low_base_default and 0, "ns/KiB", "time added per KiB"),
@@ -28,11 +29,11 @@ def _costs(table: str, low_base_default: int | None, note: str) -> tuple[Number,
 
 def _jump_slow_jitter(table: str) -> tuple[Number, ...]:
     return (
-        Number(table, "jump_ns", f"{table}_jump_ns", 0, _SECOND_NS, 0, "ns",
+        Number(table, "jump_ns", f"{table}_jump_ns", 0, _TIME_NS_MAX, 0, "ns",
                "time added unless it continues where the last read or write ended"),
-        Number(table, "slow_ns", f"{table}_slow_ns", 0, _SECOND_NS, 0, "ns",
+        Number(table, "slow_ns", f"{table}_slow_ns", 0, _TIME_NS_MAX, 0, "ns",
                "time added in a slow episode"),
-        Number(table, "jitter_ns", f"{table}_jitter_ns", 0, _SECOND_NS, 0, "ns",
+        Number(table, "jitter_ns", f"{table}_jitter_ns", 0, _TIME_NS_MAX, 0, "ns",
                "uniform in +- this; at most base_ns"),
     )  # fmt: skip
 
@@ -45,7 +46,7 @@ NUMBERS: tuple[Number, ...] = (
            "consecutive data on one unit"),
     Number("card", "bus_per_kib_ns", "bus_per_kib_ns", 0, _PER_KIB_NS_MAX, 0, "ns/KiB",
            "time on the bus that all units share"),
-    Number("card", "status_ns", "status_ns", 0, _SECOND_NS, 0, "ns",
+    Number("card", "status_ns", "status_ns", 0, _TIME_NS_MAX, 0, "ns",
            "CMD13, which the kernel sends after every write"),
     Number("queue", "depth", "queue_depth", 0, QUEUE_DEPTH_MAX, 0, "",
            "command queue; 0: none, else 3..32"),
@@ -55,16 +56,16 @@ NUMBERS: tuple[Number, ...] = (
     *_jump_slow_jitter("write"),
     Number("write", "pause_kib", "write_pause_kib", 0, 1024 * 1024, 0, "KiB",
            "a write waits each time this much more is written; 0: never"),
-    Number("write", "pause_ns", "write_pause_ns", 0, _SECOND_NS, 0, "ns", "length of that wait"),
+    Number("write", "pause_ns", "write_pause_ns", 0, _TIME_NS_MAX, 0, "ns", "length of that wait"),
     *_costs("erase", 1_000_000, "erase, trim or discard"),
-    Number("flush", "base_ns", "flush_base_ns", 0, _SECOND_NS, 200_000, "ns",
+    Number("flush", "base_ns", "flush_base_ns", 0, _TIME_NS_MAX, 200_000, "ns",
            "time of a flush, next to writing what is cached"),
     Number("slow", "period_us", "slow_period_us", 0, 1_000_000_000, 0, "us",
            "one slow episode in each period; 0: none"),
     Number("slow", "length_us", "slow_length_us", 0, 1_000_000_000, 0, "us",
            "of an episode; at most 3/4 of the period"),
     Number("cache", "kib", "cache_kib", 0, 65536, 0, "KiB", "volatile write cache; 0: none"),
-    Number("cache", "base_ns", "cache_base_ns", 0, _SECOND_NS, 20_000, "ns",
+    Number("cache", "base_ns", "cache_base_ns", 0, _TIME_NS_MAX, 20_000, "ns",
            "time of a write the cache accepts"),
     Number("cache", "per_kib_ns", "cache_per_kib_ns", 0, _PER_KIB_NS_MAX, 4_000, "ns/KiB",
            "time added per KiB"),
