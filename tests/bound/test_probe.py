@@ -9,7 +9,7 @@ import pytest
 from check import jobs, observed, run
 from steady_lab.devices.spec import load_device
 from steady_lab.paths import GUEST_PROJECT, PROJECT
-from steady_lab.search.sets import one_task
+from steady_lab.search.sets import one_task, task_set
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
 from steady_lab.toml_table import load_toml
@@ -38,8 +38,8 @@ def small(card: str, work: Path) -> Path:
     return path
 
 
-def probed(card: Path, work: Path, *arguments: str) -> dict[str, Any]:
-    command = [f"{GUEST_PROJECT}/build/bin/steady", "probe", "/dev/mmcblk0", "--quick"]
+def probed(card: Path, work: Path, *arguments: str, length: str = "--quick") -> dict[str, Any]:
+    command = [f"{GUEST_PROJECT}/build/bin/steady", "probe", "/dev/mmcblk0", length]
     request = BootRequest([*command, "--out=profile.toml", *arguments], work, card)
     result = uml().boot(request)
     assert result.exit_status == 0, result.output
@@ -110,6 +110,23 @@ def test_the_profile_is_as_good_as_the_card_for_a_figure_and_for_a_bound(work: P
         (seen,) = observed(folders[0], profile, load)
         assert seen.bound
         assert not seen.exceeds(), str(seen)
+
+
+def test_pauses_of_seconds_are_found_and_their_bound_holds(work: Path) -> None:
+    card = small("test-seconds-sd", work)
+    profile = probed(card, work, "--write=/dev/mmcblk0", length="--duration=60s")
+    assert not differing(profile, expected(card))
+    task = {"name": "w", "op": "write", "kib": 64, "level": 0, "ios": 1}
+    tasks = [task | {"period_us": 500_000, "jitter_us": 1_000}]
+    knobs = {"inflight_max": 1, "split_kib": 16, "background_wait_ms_max": 0}
+    load = task_set("w", 1, tasks, {"op": "read", "kib": 64}, knobs, 140)
+    folder = work / "on-card"
+    folder.mkdir()
+    run(folder, card, [load])
+    (seen,) = observed(folder, work / "profile.toml", load)
+    assert seen.bound
+    assert expected(card)["write.pause_ns"] < seen.max_ns, str(seen)
+    assert not seen.exceeds(), str(seen)
 
 
 def test_a_probe_of_reads_only_writes_nothing(work: Path) -> None:
