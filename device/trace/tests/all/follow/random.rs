@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is found in a random trace is what really happened.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-
 use std::ops::RangeInclusive;
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use steadyio_trace::event::{Call, Comm, Event, EventKind};
 use steadyio_trace::io::{Io, Mark, Piece, Request, Spans, Trace};
 use strum::VariantArray;
 
-use super::simulated::{CallTruth, Ring, Shape, Sim, Truth, run, run_with};
+use super::simulated::{CallTruth, Places, Ring, Shape, Sim, Truth, run, run_with};
 use crate::cases::cases;
 use crate::events::{counted, follow, op};
 
-fn shapes(overlap: bool) -> impl Strategy<Value = Shape> {
-    (any::<u64>(), 10u32..1_500).prop_map(move |(seed, steps)| Shape { seed, steps, overlap })
+fn shapes(places: Places) -> impl Strategy<Value = Shape> {
+    (any::<u64>(), 10u32..1_500).prop_map(move |(seed, steps)| Shape { seed, steps, places })
 }
 
 /// Which request of the truth each found one is: a time names an event.
@@ -167,13 +168,53 @@ fn untouched(sim: &Sim, lost_ns: RangeInclusive<u64>) -> Vec<usize> {
     found
 }
 
+/// When events are missing on a CPU: from its last one until the notice.
+fn losses(events: &[Event]) -> Vec<RangeInclusive<u64>> {
+    let mut last_ns: HashMap<u32, u64> = HashMap::new();
+    let mut losses = Vec::new();
+    for event in events {
+        let before_ns = last_ns.insert(event.cpu, event.time_ns).unwrap_or(0);
+        if matches!(event.what, EventKind::Lost { .. }) {
+            losses.push(before_ns..=event.time_ns);
+        }
+    }
+    losses
+}
+
+/// Each event is lost with a chance of one in a hundred.
+#[test]
+fn a_loss_of_one_event_in_a_hundred_costs_what_was_there_then() {
+    let (found, expected) = (Cell::new(0), Cell::new(0));
+    let inputs = (shapes(Places::Moving), prop::collection::vec(prop::bool::weighted(0.01), 9_000));
+    let tried = TestRunner::new(cases(100)).run(&inputs, |(shape, lost)| {
+        let sim = run_with(shape, Ring::Absent);
+        let lost = (0..sim.events.len()).filter(|nth| lost[nth % lost.len()]);
+        let left = drop_events(&sim.events, &lost.map(|nth| (nth, 1)).collect::<Vec<_>>());
+        let trace = follow(&left);
+        assert_all(&sim, &trace);
+        let matched: BTreeSet<usize> = identify(&sim, &trace).into_iter().collect();
+        let losses = losses(&left);
+        for (nth, truth) in sim.requests.iter().enumerate() {
+            let first_ns = truth.bios.iter().map(|bio| bio.0).min();
+            let Some(life) = first_ns.zip(truth.marks.get(Mark::Completed)) else { continue };
+            if losses.iter().all(|lost| *lost.end() < life.0 || life.1 < *lost.start()) {
+                expected.set(expected.get() + 1);
+                found.set(found.get() + u64::from(matched.contains(&nth)));
+            }
+        }
+        Ok(())
+    });
+    tried.unwrap();
+    assert!(100 * found.get() >= 95 * expected.get(), "{found:?} of {expected:?}");
+}
+
 proptest! {
     #![proptest_config(cases(200))]
 
     /// Without loss and without two requests at one place, everything is found.
     #[test]
     fn everything_that_happened_is_found(
-        shape in shapes(false),
+        shape in shapes(Places::Apart),
         ring in prop_oneof![Just(Ring::Absent), Just(Ring::AllBegins)],
     ) {
         let sim = run_with(shape, ring);
@@ -197,7 +238,7 @@ proptest! {
 
     /// Requests at the same place at the same time: nothing is guessed, everything is counted.
     #[test]
-    fn nothing_is_guessed(shape in shapes(true)) {
+    fn nothing_is_guessed(shape in shapes(Places::Shared)) {
         let sim = run(shape);
         let trace = follow(&sim.events);
         assert_all(&sim, &trace);
@@ -205,7 +246,7 @@ proptest! {
 
     /// Workers of io_uring without `io_uring_file_get`: ambiguous operations are incomplete.
     #[test]
-    fn operations_that_cannot_be_told_apart_are_counted(shape in shapes(false)) {
+    fn operations_that_cannot_be_told_apart_are_counted(shape in shapes(Places::Apart)) {
         let sim = run_with(shape, Ring::SomeBegins);
         let trace = follow(&sim.events);
         assert_all(&sim, &trace);
@@ -217,7 +258,7 @@ proptest! {
     /// Workers that did something from before the trace.
     #[test]
     fn operations_at_the_edges_of_a_trace_are_true(
-        shape in shapes(false),
+        shape in shapes(Places::Apart),
         ring in prop_oneof![Just(Ring::AllBegins), Just(Ring::SomeBegins)],
         begin in 0.0..1.0,
     ) {
@@ -235,7 +276,7 @@ proptest! {
 
     /// A trace that begins late and ends early.
     #[test]
-    fn the_edges_of_a_trace_are_counted(shape in shapes(false), cut in (0.0..1.0, 0.0..1.0)) {
+    fn the_edges_of_a_trace_are_counted(shape in shapes(Places::Apart), cut in (0.0..1.0, 0.0..1.0)) {
         let sim = run(shape);
         let at = |part: f64| (sim.events.len() as f64 * part) as usize;
         let (begin, end) = (at(cut.0).min(at(cut.1)), at(cut.0).max(at(cut.1)));
@@ -255,7 +296,7 @@ proptest! {
     /// Whatever is lost, what is reported is true.
     #[test]
     fn a_loss_makes_nothing_wrong(
-        shape in shapes(false),
+        shape in shapes(Places::Apart),
         ring in prop_oneof![Just(Ring::Absent), Just(Ring::SomeBegins)],
         runs in prop::collection::vec((0usize..4_000, 1usize..40), 1..6),
     ) {
@@ -267,7 +308,7 @@ proptest! {
     /// A loss costs what was open and what shares a place with that, and nothing else.
     #[test]
     fn a_loss_leaves_what_shares_no_place_with_it(
-        shape in shapes(false),
+        shape in shapes(Places::Apart),
         begin in 0.0..1.0,
         length in 1usize..40,
     ) {
@@ -285,7 +326,7 @@ proptest! {
 
     /// Losses that nobody reports can hide anything, but they break nothing.
     #[test]
-    fn any_events_in_any_order_are_survived(shape in shapes(true), step in 2usize..9) {
+    fn any_events_in_any_order_are_survived(shape in shapes(Places::Shared), step in 2usize..9) {
         let sim = run(shape);
         let some: Vec<Event> = sim.events.iter().step_by(step).copied().collect();
         let trace = follow(&some);

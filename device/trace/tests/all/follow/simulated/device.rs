@@ -4,7 +4,7 @@
 use steadyio_trace::event::{Command, Driver, EventKind};
 use steadyio_trace::io::{Mark, Piece};
 
-use super::{Sim, Where};
+use super::{Places, Sim, Where};
 use crate::events::extent;
 
 impl Sim {
@@ -42,7 +42,8 @@ impl Sim {
         }
         let time_ns = self.emit(cpu, pid, EventKind::Issue(extent(letters, sector, sectors)));
         let (key, truth) = (self.live[at].key, self.live[at].truth);
-        let hardware_start_ns = self.one_in(2).then(|| {
+        let has_command = self.shape.places != Places::Moving && self.one_in(2);
+        let hardware_start_ns = has_command.then(|| {
             let command = Command {
                 driver: Driver::Mmc,
                 key,

@@ -7,10 +7,10 @@ mod uring;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadyio_trace::event::{Call, Comm, Event, EventKind, Extent};
+use steadyio_trace::event::{Call, Comm, Dev, Event, EventKind, Extent};
 use steadyio_trace::io::{Mark, Marks, Piece};
 
-use crate::events::extent;
+use crate::events::{DISK, extent};
 pub use uring::Ring;
 
 /// What really happened to a request.
@@ -82,8 +82,24 @@ struct Task {
 pub struct Shape {
     pub seed: u64,
     pub steps: u32,
-    /// Requests may be at the same place at the same time.
-    pub overlap: bool,
+    pub places: Places,
+}
+
+/// Where requests are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// Several may be at the same place at the same time.
+    Shared,
+    /// One at a place at a time, in a small part of the disk.
+    Apart,
+    /// The same, in a part that moves through the disk, which has several queues and a driver without events.
+    Moving,
+}
+
+impl Places {
+    fn dev(self) -> Dev {
+        if self == Places::Moving { Dev { major: 259, minor: 0 } } else { DISK }
+    }
 }
 
 pub struct Sim {
@@ -144,7 +160,21 @@ impl Sim {
         self.below(n) == 0
     }
 
-    fn emit(&mut self, cpu: u32, pid: u32, what: EventKind) -> u64 {
+    fn emit(&mut self, cpu: u32, pid: u32, mut what: EventKind) -> u64 {
+        match &mut what {
+            EventKind::BioQueue(at)
+            | EventKind::BackMerge(at)
+            | EventKind::FrontMerge(at)
+            | EventKind::RequestMerge(at)
+            | EventKind::GetRequest(at)
+            | EventKind::Insert(at)
+            | EventKind::Issue(at)
+            | EventKind::Requeue(at)
+            | EventKind::Complete { extent: at, .. }
+            | EventKind::BioSplit { bio: at, .. }
+            | EventKind::K2Split { piece: at, .. } => at.dev = self.shape.places.dev(),
+            _ => {}
+        }
         self.time_ns += 1 + self.below(4);
         let worker = uring::WORKERS.contains(&pid);
         let comm = Comm::new(if worker { uring::WORKER_NAME } else { "sim" }.as_bytes());
@@ -248,12 +278,18 @@ impl Sim {
     fn room(&mut self) -> Option<(u64, u32)> {
         let sectors = 8 * (1 + self.below(3) as u32);
         // Sector 0 cannot be told from none at the end of a flush.
-        let sector = 8 * (1 + self.below(if self.shape.overlap { 12 } else { 60 }));
+        let (part, from) = match self.shape.places {
+            Places::Shared => (12, 0),
+            Places::Apart => (60, 0),
+            Places::Moving => (60, 3 * self.requests.len() as u64),
+        };
+        let sector = 8 * (1 + from + self.below(part));
         let free = |live: &Live| {
             live.sector + u64::from(live.left) <= sector
                 || sector + u64::from(sectors) <= live.sector
         };
-        (self.shape.overlap || self.live.iter().all(free)).then_some((sector, sectors))
+        let shared = self.shape.places == Places::Shared;
+        (shared || self.live.iter().all(free)).then_some((sector, sectors))
     }
 
     fn get_request(
