@@ -28,6 +28,9 @@ const OTHERS: [(&[u8], &str); 7] = [
     (b"\xff\xfe", "is text in UTF-16: save it as UTF-8"),
 ];
 
+const SYSTRACE: &str = "is a page of Systrace (HTML), which has ftrace's text inside: take it out with \
+    `sed -n '/class=\"trace-data\"/,/<\\/script>/{//!p}' FILE > trace.txt`";
+
 const LOOKED_FOR: &str = "not a known trace format. Looked for: ftrace's text (trace, trace_pipe, trace-cmd \
     report), perf script's, trace.dat, and folders that `steady trace --keep` made; --format names the format";
 const NO_CALLS: &str =
@@ -44,9 +47,19 @@ pub fn format(head: &[u8]) -> Result<Format, &'static str> {
     if let Some((_, why)) = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)) {
         return Err(why);
     }
+    if is_page(head) {
+        return Err(SYSTRACE);
+    }
     let texts = [Format::Ftrace, Format::Perf].map(|format| (understood(format, head), format));
     let best = texts.into_iter().max_by_key(|(lines, _)| *lines);
     best.filter(|(lines, _)| *lines > 0).map(|(_, format)| format).ok_or(LOOKED_FOR)
+}
+
+/// Whether it begins as HTML does.
+fn is_page(head: &[u8]) -> bool {
+    let text = head.trim_ascii_start();
+    let begins = |tag: &[u8]| text.get(..tag.len()).is_some_and(|of| of.eq_ignore_ascii_case(tag));
+    begins(b"<!doctype html") || begins(b"<html")
 }
 
 /// How many more lines make sense in that format than do not.

@@ -4,8 +4,6 @@
 
 use std::str::{FromStr, from_utf8};
 
-use regex::bytes::Captures;
-
 use super::format::{Field, Format};
 use super::rwbs;
 use crate::calls::URING_OPERATIONS;
@@ -36,7 +34,7 @@ pub(super) fn bare(name: &str) -> &str {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fields<'a> {
     Record { data: &'a [u8], layout: &'a [Option<Field>] },
-    Text { line: &'a Captures<'a>, names: &'a [&'static str] },
+    Text(&'a [Option<&'a [u8]>]),
 }
 
 impl<'a> Fields<'a> {
@@ -49,20 +47,20 @@ impl<'a> Fields<'a> {
     pub fn bytes(&self, slot: usize) -> Option<&'a [u8]> {
         match self {
             Fields::Record { data, layout } => bytes_of(data, layout.get(slot)?.as_ref()?),
-            Fields::Text { line, names } => Some(line.name(bare(names.get(slot)?))?.as_bytes()),
+            Fields::Text(values) => *values.get(slot)?,
         }
     }
 
     /// The text of a field, if it is of text.
     fn text(&self, slot: usize) -> Option<&'a str> {
-        matches!(self, Fields::Text { .. }).then(|| from_utf8(self.bytes(slot)?).ok()).flatten()
+        matches!(self, Fields::Text(_)).then(|| from_utf8(self.bytes(slot)?).ok()).flatten()
     }
 
     /// An integer of 1, 2, 4 or 8 bytes, its sign kept; one that is unsigned and has 64 bits as they are.
     pub fn int(&self, slot: usize) -> Option<i64> {
         match self {
             Fields::Record { data, layout } => int_of(data, layout.get(slot)?.as_ref()?),
-            Fields::Text { .. } => {
+            Fields::Text(_) => {
                 let text = self.text(slot)?;
                 text.parse().ok().or_else(|| text.parse::<u64>().ok().map(|bits| bits as i64))
             }
@@ -97,14 +95,14 @@ impl<'a> Fields<'a> {
         (Dev::from_kernel(dev.to_kernel()) == dev).then_some(dev)
     }
 
-    /// An I/O priority in the kernel's encoding, or as text `be,0,4 `: class, hint and level.
+    /// An I/O priority in the kernel's encoding, or as text `be,0,4 `: class, hint, if it is printed, and level.
     pub fn priority(&self, slot: usize) -> Option<Priority> {
         let Some(text) = self.text(slot) else { return Priority::from_kernel(self.number(slot)?) };
         let mut parts = text.trim_end().split(',');
         let class = parts.next()?;
         let names = [("none", "0x0"), ("rt", "0x1"), ("be", "0x2"), ("idle", "0x3")];
         let class = (0..).zip(names).find(|(_, (name, number))| [*name, *number].contains(&class));
-        Priority::from_kernel(class?.0 << 13 | u16::from_str(parts.nth(1)?).ok()?)
+        Priority::from_kernel(class?.0 << 13 | u16::from_str(parts.next_back()?).ok()?)
     }
 
     /// The call that does what an operation of io_uring does, by its number, or in text its name.

@@ -5,16 +5,6 @@
 //! leaves out a field without a size in silence, so a damaged `--keep` folder would be misread, not refused; and it would
 //! replace 70 lines with 10,000.
 
-use super::text::{LazyRegex, number, regex};
-
-/// A C declaration such as `char rwbs[10]`, `__data_loc char[] cmd` or `void * ctx`, and where its value is. Newer kernels
-/// may say more.
-static FIELD: LazyRegex = LazyRegex::new(|| {
-    regex(
-        r"\s*field:(?<kind>__data_loc |__rel_loc )?[^;]*?(?<name>\w+)(?:\[[^;\]]*\])?;\s*offset:(?<offset>\d+);\s*size:(?<size>\d+);(?:\s*signed:(?<signed>\d);)?",
-    )
-});
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     /// What its records carry as `common_type`.
@@ -57,20 +47,26 @@ fn fields<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Field>, String
     if fields.is_empty() { Err("no line \"field:\"".into()) } else { Ok(fields) }
 }
 
+/// A C declaration such as `char rwbs[10]`, `__data_loc char[] cmd` or `void * ctx`, and where its value is. Newer kernels
+/// may say more.
 fn field(line: &str) -> Option<Field> {
-    let found = FIELD.captures(line.as_bytes())?;
-    let size_and_place = |name| number::<u16>(&found, name).map(usize::from);
-    let (offset, size) = (size_and_place("offset")?, size_and_place("size")?);
-    let elsewhere_from = found.name("kind").map(|kind| match kind.as_bytes() {
-        b"__rel_loc " => offset + size,
-        _ => 0,
-    });
-    if elsewhere_from.is_some() && size != 4 {
-        return None;
-    }
-    let name = String::from_utf8_lossy(&found["name"]).into_owned();
-    let signed = number::<u8>(&found, "signed").is_some_and(|signed| signed != 0);
-    Some(Field { name, offset, size, signed, elsewhere_from })
+    let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
+    let declared = parts.next()?;
+    let mut number = |name: &str| parts.next()?.strip_prefix(name)?.parse::<u16>().ok();
+    let (offset, size) = (usize::from(number("offset:")?), usize::from(number("size:")?));
+    let signed = number("signed:").is_some_and(|signed| signed != 0);
+    let elsewhere_from = match declared.split(' ').next() {
+        Some("__rel_loc") => Some(offset + size),
+        Some("__data_loc") => Some(0),
+        _ => None,
+    };
+    let name = declared
+        .strip_suffix(']')
+        .map_or(Some(declared), |array| Some(array.rsplit_once('[')?.0))?;
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let name = name.rsplit(|letter| !is_word(letter)).next().filter(|name| !name.is_empty())?;
+    let is_whole = line.matches(';').count() >= 3 && (elsewhere_from.is_none() || size == 4);
+    is_whole.then(|| Field { name: name.to_owned(), offset, size, signed, elsewhere_from })
 }
 
 /// The layout of a page of the ring buffer.

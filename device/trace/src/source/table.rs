@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::commands::{mmc_done, mmc_start, nvme, scsi};
-use super::fields::Fields;
+use super::fields::{Fields, bare};
 use super::text::Pattern;
 use crate::calls::{CALLS, CallEvents};
 use crate::event::{EventKind, Extent, Op};
@@ -73,6 +73,19 @@ impl Wanted {
     pub fn is_of_thread(&self) -> bool {
         let systems = ["syscalls", "raw_syscalls", "sched", "lock", "exceptions", "filemap"];
         systems.contains(&self.system) || self.name == "balance_dirty_pages"
+    }
+
+    fn printed(self, text: &[impl AsRef<str>]) -> Wanted {
+        let fields = self.fields.iter().copied();
+        let names: Vec<&str> = fields.chain([self.comm_field()]).map(bare).collect();
+        let text = text.iter().map(|text| Pattern::new(text.as_ref(), &names)).collect();
+        Wanted { text, ..self }
+    }
+
+    /// Where a line of text repeats the name of its thread: as that field, or behind all of them.
+    pub(super) fn comm_slot(&self) -> usize {
+        let is_comm = |field: &&str| bare(field) == bare(self.comm_field());
+        self.fields.iter().position(is_comm).unwrap_or(self.fields.len())
     }
 
     /// The field with the name of the thread in whose context it happens, after `?`.
@@ -303,9 +316,10 @@ fn row(
 ) -> Wanted {
     let (system, name) = path.split_once(' ').unwrap_or((path, ""));
     let fields = fields.split_whitespace().collect();
-    let text = text.iter().copied().map(Pattern::new).collect();
     let (name, decode) = (name.into(), Box::new(decode));
-    Wanted { system, name, old_name: None, need, filter: "", fields, text, decode }
+    let row =
+        Wanted { system, name, old_name: None, need, filter: "", fields, text: Vec::new(), decode };
+    row.printed(text)
 }
 
 /// perf and trace-cmd print the arguments by the event's format (all in hexadecimal with `0x`), ftrace in parentheses
@@ -329,7 +343,6 @@ fn calls(events: &'static CallEvents) -> [Wanted; 2] {
     let exit = row("syscalls", need, "ret", &["{ret:x}", "-> {ret:x}"], move |f| {
         Some(EventKind::CallExit { call, result: f.hex(0)? as i64 })
     });
-    let text = arguments.into_iter().map(Pattern::new).collect();
-    let enter = Wanted { name: format!("sys_enter_{name}"), text, ..enter };
+    let enter = Wanted { name: format!("sys_enter_{name}"), ..enter }.printed(&arguments);
     [enter, Wanted { name: format!("sys_exit_{name}"), ..exit }]
 }

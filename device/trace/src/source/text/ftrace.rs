@@ -6,33 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::pattern::{LazyRegex, regex};
-use super::{Head, Line, TIME, found, number};
-
-/// trace-cmd prints the name of a buffer (`record -B`) or of one of several files before the thread's: `buffer:      dd`.
-const THREAD: &str = r" *(?:.*?: +)??(?<comm>.{0,15}?)-(?<pid>\d+) *(?:\([ \d-]+\) *)?";
-/// The flags are there unless the option `irq-info` is off.
-const CPU: &str = r"\[(?<cpu>\d+)\] +(?:(?<flags>[^ ]*[^ :]) +)?";
-
-static HEAD: LazyRegex = LazyRegex::new(|| regex(&format!(r"{THREAD}{CPU}{TIME}: +(?<event>.*)")));
-static HEAD_BUT_TIME: LazyRegex = LazyRegex::new(|| regex(&format!(r"{THREAD}{CPU}(?<time>\d.*)")));
-/// A mark of how long it was until the next event, or a space, stands behind the time.
-static LATENCY_HEAD: LazyRegex = LazyRegex::new(|| {
-    let cpu = r" (?<cpu>\d+)(?<flags>[^ :\d][^ :]{3,5}) +";
-    regex(&format!(r"{THREAD}{cpu}(?:{TIME}|(?<us>\d+)us.?): +(?<event>.*)"))
-});
-static OVERWRITTEN: LazyRegex =
-    LazyRegex::new(|| regex(r"# entries-in-buffer/entries-written: (?<kept>\d+)/(?<written>\d+)"));
-static CPU_BEGINS: LazyRegex = LazyRegex::new(|| regex(r"##### CPU (?<cpu>\d+) buffer started"));
-/// `CPU:1 [LOST 12 EVENTS]`, `CPU:1 [LOST EVENTS]`, and of trace-cmd `CPU:1 [12 EVENTS DROPPED]`, `CPU:1 [EVENTS DROPPED]`
-static LOST: LazyRegex = LazyRegex::new(|| {
-    regex(
-        r"CPU:(?<cpu>\d+) \[(?:LOST (?:(?<lost>\d+) )?EVENTS|(?:(?<dropped>\d+) )?EVENTS DROPPED)\] *\z",
-    )
-});
-/// Of trace-cmd.
-static HEADING: LazyRegex =
-    LazyRegex::new(|| regex(r"(?:CPU \d+ is empty\z|cpus=\d+\z|version =|\z)"));
+use super::scan::{Scan, number};
+use super::{Head, Line, NAME_BYTES_MAX, found};
 
 /// What `line` says. `overwritten`: the heading said that events were overwritten before the file was read.
 pub fn read<'a>(line: &'a [u8], overwritten: &mut bool) -> Result<Line<'a>, String> {
@@ -40,19 +15,25 @@ pub fn read<'a>(line: &'a [u8], overwritten: &mut bool) -> Result<Line<'a>, Stri
         [b'#', ..] => heading(line, overwritten),
         [b'C', b'P', b'U', b':', ..] => {
             let expected = || format!("expected CPU:NUMBER [LOST COUNT EVENTS] {}", found(line));
-            let lost = LOST.captures(line).ok_or_else(expected)?;
-            let count = number(&lost, "lost").or_else(|| number(&lost, "dropped")).unwrap_or(0);
-            Ok(Line::Lost { cpu: number(&lost, "cpu"), count })
+            lost(line).ok_or_else(expected)
         }
-        [b' ', b'=', b'>', ..] => Ok(Line::Skipped),
-        _ => match HEAD.captures(line).or_else(|| LATENCY_HEAD.captures(line)) {
-            Some(found) => {
-                named(Head::of(&found)?, found.name("event").map_or(b"", |m| m.as_bytes()))
-            }
-            None if HEADING.is_match(line) => Ok(Line::Nothing),
-            None => no_head(line),
+        // The calls of a stack.
+        [b' ', b'=', b'>', ..] | [b'=', b'>', ..] => Ok(Line::Skipped),
+        _ => match head(line) {
+            Ok((head, event)) => named(head, event),
+            Err(_) if is_heading(line) => Ok(Line::Nothing),
+            Err(at_time) => no_head(line, at_time),
         },
     }
+}
+
+/// Of trace-cmd.
+fn is_heading(line: &[u8]) -> bool {
+    let is_count = |count: &[u8]| number::<u32>(count).is_some();
+    let of_cpu = line.strip_prefix(b"CPU ").and_then(|rest| rest.strip_suffix(b" is empty"));
+    line.is_empty()
+        || line.starts_with(b"version =")
+        || line.strip_prefix(b"cpus=").or(of_cpu).is_some_and(is_count)
 }
 
 fn heading<'a>(line: &[u8], overwritten: &mut bool) -> Result<Line<'a>, String> {
@@ -60,29 +41,128 @@ fn heading<'a>(line: &[u8], overwritten: &mut bool) -> Result<Line<'a>, String> 
         let why = "the function_graph tracer prints no such events: record with the tracer nop";
         return Ok(Line::Stop(why.to_owned()));
     }
-    if line.starts_with(b"# entries-in-buffer/entries-written: ") {
-        let numbers = OVERWRITTEN.captures(line);
-        let count = |found| Some((number(&found, "written")?, number(&found, "kept")?));
-        let Some((written, kept)) = numbers.and_then(count) else {
-            return Err(format!("expected two numbers of entries {}", found(line)));
-        };
-        let count: u64 = u64::saturating_sub(written, kept);
+    if let Some(numbers) = line.strip_prefix(b"# entries-in-buffer/entries-written: ") {
+        let expected = || format!("expected two numbers of entries {}", found(line));
+        let count = overwritten_count(numbers).ok_or_else(expected)?;
         *overwritten = count > 0;
         return Ok(if count > 0 { Line::Lost { cpu: None, count } } else { Line::Nothing });
     }
     // Printed only if events were overwritten: those of this CPU begin here, later than others.
-    Ok(match CPU_BEGINS.captures(line) {
-        Some(found) if *overwritten => Line::Lost { cpu: number(&found, "cpu"), count: 0 },
-        _ => Line::Nothing,
+    let begins = line.strip_prefix(b"##### CPU ").filter(|_| *overwritten);
+    let cpu = begins.and_then(|begins| Scan(begins).number());
+    Ok(cpu.map_or(Line::Nothing, |cpu| Line::Lost { cpu: Some(cpu), count: 0 }))
+}
+
+/// `KEPT/WRITTEN`: how many were overwritten.
+fn overwritten_count(numbers: &[u8]) -> Option<u64> {
+    let mut scan = Scan(numbers);
+    let kept = scan.number()?;
+    scan.text(b"/")?;
+    Some(scan.number::<u64>()?.saturating_sub(kept))
+}
+
+/// `CPU:1 [LOST 12 EVENTS]`, `CPU:1 [LOST EVENTS]`, and of trace-cmd `CPU:1 [12 EVENTS DROPPED]`, `CPU:1 [EVENTS DROPPED]`
+fn lost(line: &[u8]) -> Option<Line<'_>> {
+    let mut scan = Scan(line);
+    scan.text(b"CPU:")?;
+    let cpu = Some(scan.number()?);
+    scan.text(b" [")?;
+    let count = match scan.0.trim_ascii_end().strip_suffix(b"]")? {
+        b"LOST EVENTS" | b"EVENTS DROPPED" => 0,
+        text => {
+            let lost = text.strip_prefix(b"LOST ").and_then(|rest| rest.strip_suffix(b" EVENTS"));
+            number(lost.or_else(|| text.strip_suffix(b" EVENTS DROPPED"))?)?
+        }
+    };
+    Some(Line::Lost { cpu, count })
+}
+
+/// The head of a line and the event behind it; or where the time should be, if all before it is there.
+fn head(line: &[u8]) -> Result<(Head, &[u8]), Option<&[u8]>> {
+    let mut start = Scan(line);
+    start.spaces();
+    let mut at_time = None;
+    let mut found = head_from(start.0, &mut at_time);
+    // trace-cmd prints the name of a buffer (`record -B`) or of one of several files before the thread's: `buffer:      dd`.
+    let mut rest = start.0;
+    while found.is_none() {
+        let Some(colon) = rest.windows(2).position(|pair| pair == b": ") else { break };
+        rest = rest[colon + 1..].trim_ascii_start();
+        found = head_from(rest, &mut at_time);
+    }
+    found.ok_or(at_time)
+}
+
+/// The name ends before the first `-` with which the line fits.
+fn head_from<'a>(text: &'a [u8], at_time: &mut Option<&'a [u8]>) -> Option<(Head, &'a [u8])> {
+    let longest = text.len().min(NAME_BYTES_MAX + 1);
+    (0..longest).filter(|end| text[*end] == b'-').find_map(|end| {
+        let mut scan = Scan(&text[end + 1..]);
+        let pid = scan.number()?;
+        let gap = scan.spaces() > 0;
+        let (cpu, flags, time_ns) = match scan.0 {
+            [b'[' | b'(', ..] => at_cpu(&mut scan, at_time)?,
+            _ if gap => at_latency(&mut scan)?,
+            _ => return None,
+        };
+        let comm = Some(&text[..end]).filter(|comm| *comm != b"<...>").unwrap_or_default();
+        let head = Head::new(time_ns, cpu, pid, comm);
+        Some((head.with_flags(flags), scan.0))
     })
 }
 
+/// `(TGID) [CPU] FLAGS TIME: `. The flags are there unless the option `irq-info` is off.
+fn at_cpu<'a>(scan: &mut Scan<'a>, at_time: &mut Option<&'a [u8]>) -> Option<(u32, &'a [u8], u64)> {
+    if scan.text(b"(").is_some() {
+        scan.while_is(|byte| matches!(byte, b' ' | b'-' | b'0'..=b'9'));
+        scan.text(b")")?;
+        scan.spaces();
+    }
+    scan.text(b"[")?;
+    let cpu = scan.number()?;
+    scan.text(b"]")?;
+    scan.gap()?;
+    let mut behind = *scan;
+    let mut flags = behind.while_is(|byte| byte != b' ');
+    if flags.last().is_none_or(|last| *last == b':') || behind.gap().is_none() {
+        flags = b"";
+    } else {
+        *scan = behind;
+    }
+    let time = scan.0;
+    let time_ns = scan.time_ns();
+    if time_ns.is_none() && time.first().is_some_and(u8::is_ascii_digit) {
+        at_time.get_or_insert(time);
+    }
+    Some((cpu, flags, time_ns?))
+}
+
+/// `CPUFLAGS TIME: ` or `CPUFLAGS TIMEus : `. A mark of how long it was until the next event, or a space, is behind the
+/// time.
+fn at_latency<'a>(scan: &mut Scan<'a>) -> Option<(u32, &'a [u8], u64)> {
+    let cpu = scan.number()?;
+    let flags = scan.while_is(|byte| !matches!(byte, b' ' | b':'));
+    matches!(flags.len(), 4..=6).then_some(())?;
+    scan.gap()?;
+    let mut in_us = *scan;
+    let us: Option<u64> = in_us.number();
+    if in_us.text(b"us").is_none() {
+        return Some((cpu, flags, scan.time_ns()?));
+    }
+    if in_us.text(b":").is_none() {
+        in_us = Scan(in_us.0.get(1..)?);
+        in_us.text(b":")?;
+    }
+    in_us.gap()?;
+    *scan = in_us;
+    Some((cpu, flags, us?.checked_mul(1000)?))
+}
+
 /// Why the head is none.
-fn no_head<'a>(line: &[u8]) -> Result<Line<'a>, String> {
-    let Some(time) = HEAD_BUT_TIME.captures(line).and_then(|found| found.name("time")) else {
+fn no_head<'a>(line: &[u8], at_time: Option<&[u8]>) -> Result<Line<'a>, String> {
+    let Some(time) = at_time else {
         return Err(format!("expected COMM-PID [CPU] TIME: EVENT {}", found(line)));
     };
-    let time = time.as_bytes();
     let digits = time.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if time[digits..].starts_with(b": ") {
         return Ok(Line::Stop(format!(
@@ -95,6 +175,9 @@ fn no_head<'a>(line: &[u8]) -> Result<Line<'a>, String> {
 
 /// `NAME: VALUES`, `sys_read(fd: 3, …)`, `sys_read -> 0x40`, or, of the function tracer, `name <-caller`.
 fn named(head: Head, text: &[u8]) -> Result<Line<'_>, String> {
+    if text.starts_with(b"<stack trace>") || text.starts_with(b"<user stack trace>") {
+        return Ok(Line::Skipped);
+    }
     let length = text.iter().take_while(|byte| !b":( ".contains(byte)).count();
     let (name, values) = text.split_at(length);
     let of_call =

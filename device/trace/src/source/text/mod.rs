@@ -7,18 +7,16 @@
 mod ftrace;
 mod pattern;
 mod perf;
+mod scan;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
-use std::str::FromStr;
 
-use regex::bytes::Captures;
-
-pub(super) use pattern::{LazyRegex, Pattern, regex};
+pub(super) use pattern::Pattern;
 
 use super::detect::Format;
-use super::fields::{Fields, bare};
+use super::fields::Fields;
 use super::table;
 use super::{Position, Problem};
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
@@ -29,8 +27,8 @@ const LINE_LENGTH_MAX: usize = 64 * 1024;
 /// How many events are held back to see whether an earlier one comes: tools that merge the events of several CPUs
 /// while these go on can print neighbours the wrong way round.
 const HELD_BACK: usize = 1024;
-/// A time in seconds.
-const TIME: &str = r"(?<s>\d+)\.(?:(?<micros>\d{6})|(?<nanos>\d{9}))";
+/// A thread's name, as the kernel keeps it.
+const NAME_BYTES_MAX: usize = 15;
 
 enum Line<'a> {
     /// A heading, or nothing.
@@ -64,37 +62,20 @@ struct Head {
 }
 
 impl Head {
-    /// From the groups `s` and `micros` or `nanos`, or `us`, `cpu`, `pid`, `comm` and, if there are any, `flags`.
-    fn of(line: &Captures) -> Result<Head, String> {
-        let count = |name| number::<u64>(line, name);
-        let fraction_ns = count("nanos").or_else(|| count("micros").map(|micros| micros * 1000));
-        let whole_ns = match count("us") {
-            Some(us) => us.checked_mul(1000),
-            None => count("s").and_then(|s| s.checked_mul(1_000_000_000)),
-        };
-        let time_ns = whole_ns.and_then(|ns| ns.checked_add(fraction_ns.unwrap_or(0)));
-        let text = |name| line.name(name).map_or(&b""[..], |text| text.as_bytes());
-        let place = number::<u32>(line, "cpu").zip(number::<u32>(line, "pid"));
-        let expected = "expected a thread, a CPU and SECONDS.DECIMALS";
-        let wrong = || format!("{expected} {}", found(text("event")));
-        let (time_ns, (cpu, pid)) = time_ns.zip(place).ok_or_else(wrong)?;
-        // How ftrace and perf print a name that they do not know.
-        let unknown =
-            |comm: &[u8]| comm == b"<...>" || comm.strip_prefix(b":") == Some(text("pid"));
-        let comm = Some(text("comm")).filter(|comm| !unknown(comm)).unwrap_or_default();
-        // `d.h1.`: the third letter says what came over the thread.
-        let context = text("flags").get(2).and_then(|letter| match letter {
+    fn new(time_ns: u64, cpu: u32, pid: u32, comm: &[u8]) -> Head {
+        Head { time_ns, cpu, pid, comm: Comm::new(comm), context: None }
+    }
+
+    /// `d.h1.`: the third letter says what came over the thread.
+    fn with_flags(self, flags: &[u8]) -> Head {
+        let context = flags.get(2).and_then(|letter| match letter {
             b'.' => Some(Context::Thread),
             b's' => Some(Context::Softirq),
             b'h' | b'H' | b'z' | b'Z' => Some(Context::Interrupt),
             _ => None,
         });
-        Ok(Head { time_ns, cpu, pid, comm: Comm::new(comm), context })
+        Head { context, ..self }
     }
-}
-
-pub(super) fn number<T: FromStr>(line: &Captures, name: &str) -> Option<T> {
-    std::str::from_utf8(line.name(name)?.as_bytes()).ok()?.parse().ok()
 }
 
 /// Where something else was expected: the first 40 bytes, printable.
@@ -221,18 +202,21 @@ impl<'a> Text<'a> {
 fn event(head: &Head, name: &[u8], values: &[u8]) -> Result<Option<Event>, String> {
     let Some(row) = table::by_name(name) else { return Ok(None) };
     let values = values.trim_ascii_start();
-    let Some(captures) = row.text.iter().find_map(|pattern| pattern.read(values)) else {
-        let furthest = row.text.iter().map(|pattern| pattern.wrong(values)).max();
-        return Err(furthest.unwrap_or_default().1);
-    };
-    let what = (row.decode)(&Fields::Text { line: &captures, names: &row.fields });
+    let read = row.text.iter().map(|pattern| pattern.read(values));
+    let values_or_why = read.reduce(|one, other| match (one, other) {
+        (Err(one), Err(other)) => Err(one.max(other)),
+        (one, other) => one.or(other),
+    });
+    let fields = values_or_why.unwrap_or_else(|| Err((0, String::new()))).map_err(|why| why.1)?;
+    let fields = Fields::Text(&fields);
+    let what = (row.decode)(&fields);
     let limits = || format!("expected values within their limits {}", found(values));
     let what = match what.ok_or_else(limits)? {
         EventKind::Waking(waking) => EventKind::Waking(Waking { context: head.context, ..waking }),
         what => what,
     };
-    let repeated = || captures.name(bare(row.comm_field())).map(|comm| Comm::new(comm.as_bytes()));
-    let comm = if head.comm.is_empty() { repeated().unwrap_or_default() } else { head.comm };
+    let repeated = || fields.comm(row.comm_slot()).unwrap_or_default();
+    let comm = if head.comm.is_empty() { repeated() } else { head.comm };
     Ok(Some(Event { time_ns: head.time_ns, cpu: head.cpu, pid: head.pid, comm, what }))
 }
 

@@ -2,101 +2,221 @@
 //! Reads the values of an event's line by a pattern that says how the kernel prints it.
 //!
 //! A pattern is text that must stand there, with fields between, each as `{name:kind}`; without a name it is read and
-//! dropped. `{*}` is anything. All of the line must fit.
+//! dropped. `{*}` is anything. All of the line must fit. No regular expressions: they took most of the time that a long
+//! trace needs.
 
-use std::sync::{LazyLock, OnceLock};
+use super::scan::Scan;
+use super::{NAME_BYTES_MAX, found};
 
-use regex::bytes::{Captures, Regex, RegexBuilder};
+/// The values of a line, by the number of the field.
+pub type Values<'a> = [Option<&'a [u8]>; 8];
 
-use super::found;
-
-pub struct Pattern {
-    text: String,
-    whole: OnceLock<Regex>,
-    /// For a line that does not fit: the pattern without its last piece, without its last two, and so on, each with what
-    /// is expected behind it.
-    beginnings: OnceLock<Vec<(Regex, String)>>,
+#[derive(Debug)]
+enum Kind {
+    Text(String),
+    Digits,
+    Signed,
+    /// With or without `0x`.
+    Hex,
+    /// Major and minor number.
+    Dev,
+    /// Operation and flags.
+    Capitals,
+    /// perf cannot name the class and prints its number; some kernels print no hint. May be absent, with the space behind.
+    Priority,
+    Word,
+    /// Arguments that are not in parentheses.
+    Arguments,
+    /// A name may hold anything, also what stands behind it: the longest with which the line fits.
+    Name,
+    /// The shortest with which the line fits.
+    Any,
 }
 
-/// By the letter: what a field is printed as, and what to call it where something else stands.
-fn kind(letter: &str) -> (&'static str, Option<&'static str>) {
-    match letter {
-        "d" => (r"\d+", None),
-        "s" => (r"-?\d+", None),
-        // With or without `0x`.
-        "x" => (r"(?:0x)?[[:xdigit:]]+|\(nil\)|\(null\)", None),
-        "D" => (r"\d+[,:]\d+", Some("a device, as major and minor number")),
-        "r" => ("[A-Z]+", Some("an operation in capital letters")),
-        // perf cannot name the class and prints its number. May be absent, with the space behind it.
-        "p" => (
-            r"(?:(?:none|rt|be|idle|invalid|0x[0-7]),\d+,[0-7] )?",
-            Some("a priority class, a hint and a level"),
-        ),
-        "w" => ("[^ ]+", None),
-        // Arguments that are not in parentheses.
-        "a" => (r"(?:[^(].*)?", None),
-        // A name may hold anything, also what stands behind it: the longest with which the line fits.
-        "n" => (".*", None),
-        _ => (".*?", None),
-    }
+#[derive(Debug)]
+struct Piece {
+    kind: Kind,
+    /// The number of the field.
+    slot: Option<usize>,
+    /// What to call it where something else stands.
+    called: String,
 }
 
-/// Compiled when it is first used.
-pub type LazyRegex = LazyLock<Regex>;
+#[derive(Debug)]
+pub struct Pattern(Vec<Piece>);
 
-/// Of any bytes, without Unicode.
-#[allow(clippy::expect_used, reason = "of constants, and all are compiled in a test")]
-pub fn regex(pattern: &str) -> Regex {
-    let mut builder = RegexBuilder::new(&format!(r"\A{pattern}"));
-    builder.unicode(false).dot_matches_new_line(true).build().expect("a regular expression")
+/// Whether what is left of a line fits what is left of a pattern.
+#[derive(PartialEq)]
+enum Fit {
+    Whole,
+    Not,
+    /// It does not, from any later place either.
+    Never,
+}
+
+/// A line, while it is compared with a pattern.
+struct Reading<'p, 'a> {
+    pieces: &'p [Piece],
+    line: &'a [u8],
+    values: Values<'a>,
+    /// How many pieces fitted, and where the next one should be.
+    furthest: (usize, usize),
 }
 
 impl Pattern {
-    pub fn new(text: impl Into<String>) -> Pattern {
-        Pattern { text: text.into(), whole: OnceLock::new(), beginnings: OnceLock::new() }
-    }
-
-    /// The fields of a line that fits, by their names.
-    pub fn read<'a>(&self, line: &'a [u8]) -> Option<Captures<'a>> {
-        let all = || self.pieces().into_iter().map(|(piece, _)| piece).collect::<String>();
-        self.whole.get_or_init(|| regex(&all())).captures(line)
-    }
-
-    /// How many pieces of the pattern fit another line, and what does not.
-    pub fn wrong(&self, line: &[u8]) -> (usize, String) {
-        let beginnings = self.beginnings.get_or_init(|| {
-            let pieces = self.pieces();
-            let before = |end: usize| pieces[..end].iter().map(|(piece, _)| piece.as_str());
-            let beginning = |end| (regex(&before(end).collect::<String>()), pieces[end].1.clone());
-            (0..pieces.len()).rev().map(beginning).collect()
-        });
-        let longest = |(less, (regex, expected)): (usize, &(Regex, String))| {
-            let end = regex.find(line)?.end();
-            let what = format!("expected {expected} {}", found(&line[end..]));
-            Some((beginnings.len() - less, what))
-        };
-        beginnings.iter().enumerate().find_map(longest).unwrap_or_default()
-    }
-
-    /// Text and fields as regular expressions, each with what to call it, and the end.
-    fn pieces(&self) -> Vec<(String, String)> {
+    /// `names`: what the fields are called, by their number.
+    pub fn new(text: &str, names: &[&str]) -> Pattern {
         let mut pieces = Vec::new();
-        for part in self.text.split_inclusive('}') {
+        for part in text.split_inclusive('}') {
             let (text, field) = part.split_once('{').unwrap_or((part, ""));
             if !text.is_empty() {
-                pieces.push((regex::escape(text), format!("`{text}`")));
+                let (kind, called) = (Kind::Text(text.to_owned()), format!("`{text}`"));
+                pieces.push(Piece { kind, slot: None, called });
             }
             let field = field.trim_end_matches('}');
-            let (name, letter) = field.split_once(':').unwrap_or(("", field));
-            let (printed, called) = kind(letter);
-            let called = called.unwrap_or(if name.is_empty() { "a value" } else { name });
-            match name {
-                _ if field.is_empty() => {}
-                "" => pieces.push((format!("(?:{printed})"), called.to_owned())),
-                _ => pieces.push((format!("(?<{name}>{printed})"), called.to_owned())),
+            if !field.is_empty() {
+                let (name, letter) = field.split_once(':').unwrap_or(("", field));
+                let slot = names.iter().position(|known| !name.is_empty() && *known == name);
+                let (kind, called) = kind(letter);
+                let named = if name.is_empty() { "a value" } else { name };
+                pieces.push(Piece { kind, slot, called: called.unwrap_or(named).to_owned() });
             }
         }
-        pieces.push((r" *\z".to_owned(), "the end of the line".to_owned()));
-        pieces
+        Pattern(pieces)
+    }
+
+    /// The values of a line that fits; or how many pieces do, and what is expected in place of what is found there.
+    pub fn read<'a>(&self, line: &'a [u8]) -> Result<Values<'a>, (usize, String)> {
+        let mut reading =
+            Reading { pieces: &self.0, line, values: Values::default(), furthest: (0, 0) };
+        if reading.fit(0, 0) == Fit::Whole {
+            return Ok(reading.values);
+        }
+        let (pieces, at) = reading.furthest;
+        let expected = self.0.get(pieces).map_or("the end of the line", |piece| &piece.called);
+        Err((pieces, format!("expected {expected} {}", found(&line[at..]))))
+    }
+}
+
+/// By the letter, and what to call it if not by its name.
+fn kind(letter: &str) -> (Kind, Option<&'static str>) {
+    match letter {
+        "d" => (Kind::Digits, None),
+        "s" => (Kind::Signed, None),
+        "x" => (Kind::Hex, None),
+        "D" => (Kind::Dev, Some("a device, as major and minor number")),
+        "r" => (Kind::Capitals, Some("an operation in capital letters")),
+        "p" => (Kind::Priority, Some("a priority class, a hint and a level")),
+        "w" => (Kind::Word, None),
+        "a" => (Kind::Arguments, None),
+        "n" => (Kind::Name, None),
+        _ => (Kind::Any, None),
+    }
+}
+
+impl Kind {
+    /// Of a piece whose end does not depend on what follows: how long it is, if it stands there.
+    fn length(&self, text: &[u8]) -> Option<usize> {
+        let digits =
+            |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let some = |count: usize| (count > 0).then_some(count);
+        match self {
+            Kind::Text(expected) => text.starts_with(expected.as_bytes()).then_some(expected.len()),
+            Kind::Digits => some(digits(0)),
+            Kind::Signed => {
+                let sign = usize::from(text.first() == Some(&b'-'));
+                Some(sign + some(digits(sign))?)
+            }
+            Kind::Hex => hex_length(text),
+            Kind::Dev => {
+                let major = some(digits(0))?;
+                matches!(text.get(major), Some(b',' | b':')).then_some(())?;
+                Some(major + 1 + some(digits(major + 1))?)
+            }
+            Kind::Capitals => {
+                some(text.iter().take_while(|byte| byte.is_ascii_uppercase()).count())
+            }
+            Kind::Priority => Some(priority_length(text).unwrap_or(0)),
+            Kind::Word => some(text.iter().take_while(|byte| **byte != b' ').count()),
+            Kind::Arguments => Some(if text.first() == Some(&b'(') { 0 } else { text.len() }),
+            Kind::Name | Kind::Any => None,
+        }
+    }
+}
+
+fn hex_length(text: &[u8]) -> Option<usize> {
+    for word in [&b"(nil)"[..], b"(null)"] {
+        if text.starts_with(word) {
+            return Some(word.len());
+        }
+    }
+    let prefix = if text.starts_with(b"0x") { 2 } else { 0 };
+    let digits = text[prefix..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    // A lone 0 in front of something else that begins with x.
+    if digits == 0 { (prefix == 2).then_some(1) } else { Some(prefix + digits) }
+}
+
+/// Such as `be,0,4 `, `0x2,0,4 ` or `rt,4 `.
+fn priority_length(text: &[u8]) -> Option<usize> {
+    let mut scan = Scan(text);
+    let class = scan.while_is(|byte| byte.is_ascii_alphanumeric());
+    let is_number = matches!(class, [b'0', b'x', b'0'..=b'7']);
+    let is_name = [&b"none"[..], b"rt", b"be", b"idle", b"invalid"].contains(&class);
+    (is_name || is_number).then_some(())?;
+    scan.text(b",")?;
+    let number = scan.while_is(|byte| byte.is_ascii_digit());
+    let level = scan.text(b",").map_or(number, |()| scan.while_is(|byte| byte.is_ascii_digit()));
+    (!number.is_empty() && matches!(level, [b'0'..=b'7'])).then_some(())?;
+    scan.text(b" ")?;
+    Some(text.len() - scan.0.len())
+}
+
+impl Reading<'_, '_> {
+    /// Compares the line from `at` on with the pieces from `nth` on.
+    fn fit(&mut self, nth: usize, at: usize) -> Fit {
+        if nth > self.furthest.0 {
+            self.furthest = (nth, at);
+        }
+        let pieces = self.pieces;
+        let Some(piece) = pieces.get(nth) else {
+            let is_over = self.line[at..].iter().all(|byte| *byte == b' ');
+            return if is_over { Fit::Whole } else { Fit::Not };
+        };
+        let end = self.line.len();
+        match &piece.kind {
+            Kind::Any if nth + 1 == pieces.len() => self.put(nth, (at, end)),
+            Kind::Any => {
+                let next = &pieces[nth + 1].kind;
+                for to in at..=end {
+                    if next.length(&self.line[to..]).is_some() || matches!(next, Kind::Name) {
+                        match self.put(nth, (at, to)) {
+                            Fit::Not => {}
+                            decided => return decided,
+                        }
+                    } else if to == at && nth + 1 > self.furthest.0 {
+                        self.furthest = (nth + 1, at);
+                    }
+                }
+                // What follows another such piece follows it from an earlier place, too.
+                Fit::Never
+            }
+            Kind::Name => {
+                let longest = end.min(at + NAME_BYTES_MAX);
+                let fits = (at..=longest).rev().any(|to| self.put(nth, (at, to)) == Fit::Whole);
+                if fits { Fit::Whole } else { Fit::Not }
+            }
+            fixed => match fixed.length(&self.line[at..]) {
+                Some(length) => self.put(nth, (at, at + length)),
+                None => Fit::Not,
+            },
+        }
+    }
+
+    /// The piece is there; compares what is behind it.
+    fn put(&mut self, nth: usize, (from, to): (usize, usize)) -> Fit {
+        if let Some(slot) = self.pieces[nth].slot {
+            self.values[slot] = Some(&self.line[from..to]);
+        }
+        self.fit(nth + 1, to)
     }
 }

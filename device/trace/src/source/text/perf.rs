@@ -2,18 +2,10 @@
 //! What `perf script` prints: with its default fields for tracepoints, or with
 //! `-F comm,pid,tid,cpu,time,event,trace`; with or without `--ns`.
 //!
-//! A line is `COMM TID [CPU] TIME: SYSTEM:NAME: VALUES`, or `PID/TID` for TID.
+//! A line is `COMM TID [CPU] TIME: SYSTEM:NAME: VALUES`, or `PID/TID` for TID, which is -1 once a thread has exited.
 
-use super::pattern::{LazyRegex, regex};
-use super::{Head, Line, TIME, found};
-
-const HEAD_BUT_TIME: &str = r" *(?<comm>.{0,15}?) +(?:\d+/)?(?<pid>\d+) *\[(?<cpu>\d+)\] +";
-
-static HEAD: LazyRegex = LazyRegex::new(|| regex(&format!("{HEAD_BUT_TIME}{TIME}: +(?<event>.*)")));
-static WITHOUT_TIME: LazyRegex = LazyRegex::new(|| regex(HEAD_BUT_TIME));
-/// Of perf itself: `PERF_RECORD_LOST lost 12` and others, which it prints if asked to.
-static EVENT: LazyRegex =
-    LazyRegex::new(|| regex(r"(?:\w+:(?<name>\w+):|(?<own>PERF_RECORD_\w+))(?<values>.*)"));
+use super::scan::{Scan, number};
+use super::{Head, Line, NAME_BYTES_MAX, found};
 
 pub fn read(line: &[u8]) -> Result<Line<'_>, String> {
     match line {
@@ -22,25 +14,77 @@ pub fn read(line: &[u8]) -> Result<Line<'_>, String> {
         [b'\t', ..] => return Ok(Line::Skipped),
         _ => {}
     }
-    let Some(captures) = HEAD.captures(line) else { return Err(no_head(line)) };
-    let text = captures.name("event").map_or(&b""[..], |event| event.as_bytes());
-    let event = EVENT.captures(text);
-    let event = event.ok_or_else(|| format!("expected SYSTEM:EVENT: VALUES {}", found(text)))?;
-    let part = |name| event.name(name).map(|part| part.as_bytes());
-    let name = part("name").or(part("own")).unwrap_or_default();
-    let values = part("values").unwrap_or_default();
-    Ok(Line::Event { head: Head::of(&captures)?, name: name.into(), values })
+    let (head, text) = head(line)?;
+    let (name, values) =
+        event(text).ok_or_else(|| format!("expected SYSTEM:EVENT: VALUES {}", found(text)))?;
+    Ok(Line::Event { head, name: name.into(), values })
 }
 
-fn no_head(line: &[u8]) -> String {
-    match WITHOUT_TIME.find(line) {
-        Some(head) => format!(
+/// The head of a line and the event behind it.
+fn head(line: &[u8]) -> Result<(Head, &[u8]), String> {
+    let mut start = Scan(line);
+    start.spaces();
+    let text = start.0;
+    let mut at_time = None;
+    let longest = text.len().min(NAME_BYTES_MAX + 1);
+    for end in (0..longest).filter(|end| text[*end] == b' ') {
+        let mut scan = Scan(&text[end..]);
+        let Some((pid, cpu)) = place(&mut scan) else { continue };
+        let time = scan.0;
+        if let Some(time_ns) = scan.time_ns() {
+            let comm = &text[..end];
+            let comm = if comm.first() == Some(&b':') && comm[1..] == *pid { b"" } else { comm };
+            // Of a thread that has exited, it is not known.
+            let pid = number(pid).unwrap_or(0);
+            return Ok((Head::new(time_ns, cpu, pid, comm), scan.0));
+        }
+        at_time.get_or_insert(time);
+    }
+    Err(match at_time {
+        Some(time) => format!(
             "expected a time as SECONDS.DECIMALS: (6 or 9 decimals; LC_ALL=C makes perf write them with a point) {}",
-            found(&line[head.end()..])
+            found(time)
         ),
         None => format!(
             "expected COMM TID [CPU] TIME: EVENT {} (perf script -F comm,tid,cpu,time,event,trace)",
             found(line)
         ),
+    })
+}
+
+/// ` TID [CPU] ` or ` PID/TID [CPU] `: the thread's number, and the CPU.
+fn place<'a>(scan: &mut Scan<'a>) -> Option<(&'a [u8], u32)> {
+    scan.gap()?;
+    let mut tid = thread(scan)?;
+    if scan.text(b"/").is_some() {
+        tid = thread(scan)?;
     }
+    scan.spaces();
+    scan.text(b"[")?;
+    let cpu = scan.number()?;
+    scan.text(b"]")?;
+    scan.gap()?;
+    Some((tid, cpu))
+}
+
+fn thread<'a>(scan: &mut Scan<'a>) -> Option<&'a [u8]> {
+    if scan.text(b"-1").is_some() {
+        return Some(b"-1");
+    }
+    let digits = scan.while_is(|byte| byte.is_ascii_digit());
+    number::<u32>(digits).map(|_| digits)
+}
+
+/// The name without its system, and the values. `PERF_RECORD_LOST lost 12` and others are perf's own, which it prints if
+/// asked to.
+fn event(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let mut scan = Scan(text);
+    let mut name = scan.while_is(is_word);
+    if !name.starts_with(b"PERF_RECORD_") {
+        scan.text(b":")?;
+        name = scan.while_is(is_word);
+        scan.text(b":")?;
+    }
+    (!name.is_empty()).then_some((name, scan.0))
 }

@@ -112,6 +112,25 @@ fn what_is_no_trace_is_refused_with_what_was_looked_for() {
 }
 
 #[test]
+fn a_page_of_systrace_is_named_with_what_takes_the_text_out() {
+    let page = "<!DOCTYPE html>\n<html>\n<body>\n  <script class=\"trace-data\" type=\"application/text\">\n\
+                # tracer: nop\n\
+                 app-7  (    7) [006] d..2  3.434652: block_rq_issue: 179,0 W 0 () 8 + 8 [app]\n\
+                 app-7  (-----) [006] d..2  3.434752: block_rq_complete: 179,0 W () 8 + 8 [0]\n  \
+                </script>\n</body>\n</html>\n";
+    let why = format(page.as_bytes()).expect_err("a page");
+    assert!(why.contains("Systrace"), "{why}");
+    let folder = TempDir::new().expect("a folder");
+    std::fs::write(folder.path().join("FILE"), page).expect("a page");
+    let command = why.split('`').nth(1).expect("a command");
+    let mut shell = std::process::Command::new("sh");
+    let status = shell.args(["-c", command]).current_dir(&folder).status().expect("a shell");
+    assert!(status.success(), "{command}");
+    let text = files::open(&[folder.path().join("trace.txt")], None).expect("a trace");
+    assert_eq!(all_events(text).len(), 2);
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let folder = TempDir::new().expect("a folder");
     for (path, expected) in [

@@ -175,6 +175,29 @@ fn events_and_stacks_that_nobody_needs_are_counted() {
 }
 
 #[test]
+fn a_stack_behind_an_event_is_skipped() {
+    let text = "sh-10 [001] ..... 1.000001: contention_end: 0x1 (ret=0)\n\
+                sh-10 [001] ..... 1.000002: <stack trace>\n => vfs_read\n => ksys_read\n\
+                sh-10 [001] ..... 1.000003: <user stack trace>\n =>  <00007f2>\n\
+                sh-10 [001]  1.000004: kernel_stack:         <stack trace >\n=> vfs_read (ffff)\n";
+    let mut source = Text::new(Ftrace, text.as_bytes(), "t");
+    let events: Vec<_> = source.by_ref().collect();
+    assert_eq!((events.len(), source.skipped), (1, 7), "{events:?}");
+    assert!(events[0].is_ok(), "{events:?}");
+}
+
+#[test]
+fn a_thread_that_has_exited_is_unknown_to_perf() {
+    for thread in [":-1 1052/-1", ":-1 -1", ":-1 -1/-1"] {
+        let line =
+            format!("{thread} [000] 2.000001: block:block_rq_complete: 8,0 RS () 8 + 8 [0]\n");
+        let (events, problems) = read(Perf, &line);
+        assert_eq!(problems, [], "{thread}");
+        assert_eq!((events[0].pid, events[0].comm.to_string().as_str()), (0, ""), "{thread}");
+    }
+}
+
+#[test]
 fn neighbours_in_the_wrong_order_are_put_right() {
     let text = "sh-10 [001] 1.000005: contention_end: 0x1 (ret=0)\nsh-11 [000] 1.000004: contention_end: 0x1 (ret=0)\n";
     let (events, problems) = read(Ftrace, text);

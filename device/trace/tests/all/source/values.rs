@@ -45,11 +45,16 @@ fn block_events_before_and_since_the_priority() {
     check(&[
         ("block_rq_issue: 8,0 RS 4096 () 2048 + 8 rt,0,2 [sh]", EventKind::Issue(request)),
         ("block_rq_issue: 8,0 RS 4096 () 2048 + 8 0x1,0,2 [sh]", EventKind::Issue(request)),
+        ("block_rq_issue: 8,0 RS 4096 () 2048 + 8 rt,2 [sh]", EventKind::Issue(request)),
         ("block_rq_issue: 8,0 RS 4096 () 2048 + 8 0x5,0,2 [sh]", EventKind::Issue(extent)),
         ("block_rq_issue: 8,0 RS 4096 () 2048 + 8 [sh]", EventKind::Issue(extent)),
         ("block_rq_insert: 8,0 RS 4096 () 2048 + 8 [a [b] c]", EventKind::Insert(extent)),
         (
             "block_rq_complete: 8,0 RS () 2048 + 8 rt,0,2 [-5]",
+            EventKind::Complete { extent: request, error: -5 },
+        ),
+        (
+            "block_rq_complete: 8,0 RS () 2048 + 8 rt,2 [-5]",
             EventKind::Complete { extent: request, error: -5 },
         ),
         ("block_rq_complete: 8,0 RS () 2048 + 8 [0]", EventKind::Complete { extent, error: 0 }),
