@@ -17,6 +17,7 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     model:NAME      experiments/spans/NAME.toml: published numbers next to those of `steady model`
     spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and what is published
     spans-tables:NAME  the same: speeds next to the model's, the spread, and the longest
+    papers:counts   experiments/papers: verdicts by paper; papers:elements, one row per element
     share:throughput  what the device model says on the throughput that splitting leaves
 
 `<!-- KIND:NAME kernel:6.12 -->` takes the results of that release instead of the default one's.
@@ -41,6 +42,7 @@ from steady_lab.figures.table import (
 )
 from steady_lab.kernels.source import RELEASES, release_folder
 from steady_lab.pages.model import comparison_markdown
+from steady_lab.pages.papers import papers_markdown
 from steady_lab.pages.published import claims_markdown, published_markdown
 from steady_lab.pages.recordings import calls_table, published_table
 from steady_lab.pages.records import read_record
@@ -50,7 +52,7 @@ from steady_lab.pages.streams import headline_table, result_tables, stream_table
 from steady_lab.pages.threads import threads_markdown
 from steady_lab.pages.throughput_share import share_markdown
 
-WITHOUT_FIGURE = ("model", "share", "spans", "spans-tables")
+WITHOUT_FIGURE = ("model", "papers", "share", "spans", "spans-tables")
 PANEL_STATISTICS = ("p50", "p99", "p999", "max")
 COSTS = (Metric("rt", "p99"), Metric("bg", "mib_s"), Metric("total", "mib_s"))
 
@@ -214,6 +216,7 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "streams": _streams,
     "rivals": _rivals,
     "model": _model,
+    "papers": papers_markdown,
     "share": _share,
     "spans": spans_markdown,
     "spans-tables": spans_tables_markdown,

@@ -30,7 +30,7 @@ PAGES = (
         PROJECT / "docs" / "results" / f"{name}.md"
         for name in (
             *("s1", "s1-tables", "s4", "s5", "s5-tables"),
-            *("lookahead", "rivals", "k2-ssd", "busy-task", "chario"),
+            *("lookahead", "rivals", "k2-ssd", "busy-task", "chario", "papers"),
         )
     ),
     *(PROJECT / "docs" / "guides" / f"{name}.md" for name in ("choosing-knobs", "fairness")),

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""docs/results/papers.md: every element of the papers, ours next to it, and the verdict.
+
+"reproduced" and "fitted" are not written down: they follow from our value and its limits. An
+element that has another verdict must lie outside of them, so that none goes stale.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from steady_lab.errors import LabError
+from steady_lab.figures.table import format_number
+from steady_lab.pages.paper import REASONED, Element, Paper, load_papers
+
+VERDICTS = ("reproduced", "fitted", *REASONED)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An element with our value as text, and the verdict in VERDICTS."""
+
+    paper: Paper
+    element: Element
+    ours: str
+    verdict: str
+
+
+def judge(paper: Paper, element: Element, records: Path) -> Judged:
+    """Read our values and decide. Raises LabError if the verdict that is written down is wrong."""
+    where = f"{paper.where}: [[element]] n = {element.number}"
+    try:
+        values = [source.read(records) for source in element.ours]
+    except LabError as error:
+        raise LabError(f"{where}: {error}") from error
+    numbers = [value for value in values if isinstance(value, float)]
+    if numbers and element.low is None and element.high is None and not element.verdict:
+        raise LabError(f"{where}: a number needs the paper's, or min or max: it cannot fail")
+    bounded = numbers and (element.low is not None or element.high is not None)
+    holds = all(_is_within(element, number) for number in numbers)
+    ours = _shown(element, values)
+    limits = " to ".join("-" if x is None else f"{x:g}" for x in (element.low, element.high))
+    if element.verdict and bounded and holds:
+        raise LabError(f"{where}: ours, {ours}, is within {limits}: drop `verdict`")
+    if element.verdict == "not reproduced" and not bounded:
+        raise LabError(f"{where}: only a number, with limits, can be not reproduced")
+    if not element.verdict and not holds:
+        raise LabError(f"{where}: ours, {ours}, is not within {limits}: needs `verdict`")
+    verdict = element.verdict or ("fitted" if element.fit else "reproduced")
+    return Judged(paper, element, ours, verdict)
+
+
+def judge_all(records: Path) -> list[Judged]:
+    """Judge every element of every paper. Raises LabError."""
+    return [judge(paper, each, records) for paper in load_papers() for each in paper.elements]
+
+
+def papers_markdown(name: str, records: Path) -> str:
+    """Return the counts, or the table of elements. Raises LabError."""
+    found = judge_all(records)
+    return counts_markdown(found) if name == "counts" else table_markdown(found)
+
+
+def counts_markdown(found: list[Judged]) -> str:
+    """Return how many elements of each paper have each verdict."""
+    count = Counter((judged.paper.short, judged.verdict) for judged in found)
+    papers = list(dict.fromkeys(judged.paper.short for judged in found))
+    lines = [
+        f"| paper | elements | {' | '.join(VERDICTS)} |",
+        f"| --- |{' ---: |' * (1 + len(VERDICTS))}",
+    ]
+    for paper in papers:
+        row = [count[paper, verdict] for verdict in VERDICTS]
+        lines.append(f"| {paper} | {sum(row)} | {' | '.join(map(str, row))} |")
+    total = [sum(count[paper, verdict] for paper in papers) for verdict in VERDICTS]
+    lines.append(f"| all | {sum(total)} | {' | '.join(map(str, total))} |")
+    return "\n".join(lines)
+
+
+def table_markdown(found: list[Judged]) -> str:
+    """Return one row per element."""
+    lines = ["| element | | section | paper | ours | verdict | spec |", "|" + " --- |" * 7]
+    return "\n".join([*lines, *(_row(judged) for judged in found)])
+
+
+def _row(judged: Judged) -> str:
+    element = judged.element
+    verdict = judged.verdict
+    if element.reason:
+        verdict = f"{verdict} because {element.reason}"
+    cells = (
+        f"{judged.paper.short} {element.number}",
+        element.what,
+        element.section,
+        element.paper,
+        judged.ours or "-",
+        verdict,
+        f"`{element.spec}`" if element.spec else "",
+    )
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _is_within(element: Element, number: float) -> bool:
+    above = element.low is None or number >= element.low
+    return above and (element.high is None or number <= element.high)
+
+
+def _shown(element: Element, values: list[float | str]) -> str:
+    """Return one value, the range of several, and what is said in words."""
+    numbers = sorted(value for value in values if isinstance(value, float))
+    texts = list(dict.fromkeys(value for value in values if isinstance(value, str)))
+    ends = list(dict.fromkeys(_number(each) for each in (*numbers[:1], *numbers[-1:])))
+    if ends:
+        texts.insert(0, f"{' to '.join(ends)} {element.unit}".rstrip())
+    return "; ".join(texts)
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value.is_integer() else format_number(value)
