@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from steady_lab.figures.results import write_atomically
+from steady_lab.pages.blocks import print_block
 from steady_lab.pages.results import RECORDS, make_all, take_records
 from steady_lab.paths import BUILD
 
@@ -31,10 +32,20 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     source.add_argument(
         "--check", action="store_true", help="only check whether pages and pictures are up to date"
     )
+    source.add_argument(
+        "--print",
+        metavar="KIND:NAME",
+        dest="block",
+        help="print a table of the records instead, such as panels:s1-fig2, claims:s1-fig5, "
+        "'panels:chardisk kernel:6.12' or costs:streams[none,k2-440us]",
+    )
     parser.set_defaults(func=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.block:
+        print(print_block(args.block, RECORDS))
+        return 0
     if args.build:
         take_records(args.build, RECORDS)
     made = make_all(RECORDS)

@@ -5,28 +5,36 @@ Everything between such markers is generated from a figure's spec and its CSV; t
 is written by hand. README.md, docs/results/s1.md and the guides are pages with blocks.
 
     figure:NAME     one figure or panel: sweep, detail and sentences
+    sweep:NAME      one figure or panel: the plotted metric by point
     panels:NAME     all panels of a figure: p50, p99, p99.9, maximum and count
-    costs:NAME      all panels: p99, and background and total throughput
+    costs:NAME      all panels: p99 and background throughput
+    verdicts:NAME,...  per figure: how many claims hold, and how many published values are near
     claims:NAME     all panels: the checks, with what the paper found
     published:NAME  all panels: published values, ratio, and the reason where it is far from 1
     recordings:NAME  all panels of a recording: how long calls waited, and published values
+    calls:NAME      all panels of a recording: how long calls waited
     threads:NAME    all panels of threads on a host: speeds next to the model's, and latencies
     headline:NAME   a figure's short table: latency and background of the variants in `headline`
     streams:NAME    all panels of a figure with [alone]: per point, what every scheduler gives both
     rivals:NAME     all panels: where another variant is better than k2's default, and why
+    rivals-count:NAME,...  per figure: at how many points another variant is better, and in what
+    recorded:FILE.TABLE  records/FILE.csv: one of its tables (recorded_tables.py)
     model:NAME      experiments/spans/NAME.toml: published numbers next to those of `steady model`
     spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and what is published
+    spans-findings:NAME  the same: the paper's statements and its Table 2 only
     spans-tables:NAME  the same: speeds next to the model's, the spread, and the longest
     papers:counts   experiments/papers: verdicts by paper; papers:elements, one row per element
     share:throughput  what the device model says on the throughput that splitting leaves
 
-`<!-- KIND:NAME kernel:6.12 -->` takes the results of that release instead of the default one's.
+NAME[A,B] has only the variants A and B. `<!-- KIND:NAME kernel:6.12 -->` takes the results of that
+release instead of the default one's. `steady-lab results --print KIND:NAME` prints any of them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from steady_lab.errors import LabError
@@ -39,22 +47,34 @@ from steady_lab.figures.table import (
     detail_table,
     format_number,
     summary_text,
+    sweep_table,
 )
 from steady_lab.kernels.source import RELEASES, release_folder
 from steady_lab.pages.model import comparison_markdown
 from steady_lab.pages.papers import papers_markdown
 from steady_lab.pages.published import claims_markdown, published_markdown
+from steady_lab.pages.recorded_tables import recorded_markdown
 from steady_lab.pages.recordings import calls_table, published_table
 from steady_lab.pages.records import read_record
-from steady_lab.pages.rivals import rivals_markdown
-from steady_lab.pages.spans import spans_markdown, spans_tables_markdown
+from steady_lab.pages.rivals import rivals_count_table, rivals_markdown
+from steady_lab.pages.spans import (
+    spans_findings_markdown,
+    spans_markdown,
+    spans_tables_markdown,
+)
 from steady_lab.pages.streams import headline_table, result_tables, stream_tables
 from steady_lab.pages.threads import threads_markdown
 from steady_lab.pages.throughput_share import share_markdown
+from steady_lab.pages.verdicts import Panels, verdicts_table
+from steady_lab.toml_table import Point
 
-WITHOUT_FIGURE = ("model", "papers", "share", "spans", "spans-tables")
+WITHOUT_FIGURE = (
+    *("model", "papers", "recorded", "share"),
+    *("spans", "spans-findings", "spans-tables"),
+)
 PANEL_STATISTICS = ("p50", "p99", "p999", "max")
-COSTS = (Metric("rt", "p99"), Metric("bg", "mib_s"), Metric("total", "mib_s"))
+COSTS = (Metric("rt", "p99"), Metric("bg", "mib_s"))
+CHOSEN = re.compile(r"(?P<name>[^\[]*)(?:\[(?P<variants>[^\]]*)\])?")
 
 
 def fill_blocks(text: str, results: Path) -> str:
@@ -66,9 +86,7 @@ def fill_blocks(text: str, results: Path) -> str:
         raise LabError("no block <!-- figure:NAME --> ... <!-- /figure --> found")
 
     def fill(match: re.Match[str]) -> str:
-        folder = release_folder(results.parent, match["kernel"] or RELEASES[0]) / results.name
-        made = KINDS[match["kind"]](match["name"], folder)
-        return f"{match['open']}{made.rstrip()}\n{match['close']}"
+        return f"{match['open']}{_made(match, results)}\n{match['close']}"
 
     return BLOCK.sub(fill, text)
 
@@ -76,8 +94,42 @@ def fill_blocks(text: str, results: Path) -> str:
 def figures_on(text: str, release: str) -> list[str]:
     """Return what the blocks of a page refer to on a release: names of figures, each once."""
     blocks = [m for m in BLOCK.finditer(text) if m["kind"] not in WITHOUT_FIGURE]
-    found = [m["name"] for m in blocks if (m["kernel"] or RELEASES[0]) == release]
-    return list(dict.fromkeys(found))
+    of_release = [m["name"] for m in blocks if (m["kernel"] or RELEASES[0]) == release]
+    names = [name for found in of_release for name in re.sub(r"\[.*\]", "", found).split(",")]
+    return list(dict.fromkeys(names))
+
+
+def print_block(wanted: str, results: Path) -> str:
+    """Return what a block KIND:NAME, or KIND:NAME kernel:RELEASE, holds; raises LabError."""
+    match = BLOCK.fullmatch(f"<!-- {wanted} -->\n<!-- /{wanted.partition(':')[0]} -->")
+    if match is None:
+        raise LabError(f"{wanted}: no block KIND:NAME (a KIND is one of {', '.join(KINDS)})")
+    return _made(match, results)
+
+
+def _made(match: re.Match[str], results: Path) -> str:
+    folder = release_folder(results.parent, match["kernel"] or RELEASES[0]) / results.name
+    return KINDS[match["kind"]](match["name"], folder).rstrip()
+
+
+def figures_in(name: str) -> list[Figure]:
+    """Return what NAME or NAME[VARIANT,...] means; raises LabError for an unknown variant."""
+    match = CHOSEN.fullmatch(name)
+    assert match is not None
+    figures = load_figures(match["name"])
+    if match["variants"] is None:
+        return figures
+    return [_only(figure, match["variants"].split(",")) for figure in figures]
+
+
+def _only(figure: Figure, names: list[str]) -> Figure:
+    found = {variant.name: variant for variant in figure.workload.variants}
+    unknown = [name for name in names if name not in found]
+    if unknown:
+        raise LabError(f"{figure.name}: has no variant {unknown[0]} (it has {', '.join(found)})")
+    return replace(
+        figure, workload=replace(figure.workload, variants=tuple(found[name] for name in names))
+    )
 
 
 def measured_in(figure: Figure, results: Path) -> Measurements:
@@ -125,27 +177,44 @@ def _panel(figure: Figure, measured: Measurements) -> str:
     return f"**{figure.title}**\n\n{table.markdown()}\n\n{throughput}"
 
 
+def _sweep(name: str, results: Path) -> str:
+    (figure,) = figures_in(name)
+    return sweep_table(figure, measured_in(figure, results)).markdown()
+
+
 def _costs(name: str, results: Path) -> str:
-    return "\n\n".join(_cost(figure, measured_in(figure, results)) for figure in load_figures(name))
+    return "\n\n".join(_cost(figure, measured_in(figure, results)) for figure in figures_in(name))
 
 
 def _cost(figure: Figure, measured: Measurements) -> str:
-    points = figure.shown_points
-    table = TextTable(
-        f"**{figure.title}**; {figure.plot.x_label} across, p99 (ms) / background / total (MiB/s)",
-        ["", *(point_text(point) or "-" for point in points)],
-        [
-            [
-                v.title,
-                *(
-                    " / ".join(format_number(measured.value(v.name, p, m)) for m in COSTS)
-                    for p in points
-                ),
-            ]
-            for v in figure.workload.variants
-        ],
-    )
-    return table.markdown()
+    """Return p99 / background throughput; the longer axis goes down."""
+    points, variants = figure.shown_points, figure.workload.variants
+    cells = [[_cost_cell(measured, v.name, p) for p in points] for v in variants]
+    heads, rows = [point_text(point) or "-" for point in points], [v.title for v in variants]
+    if len(points) > len(variants):
+        heads, rows, cells = rows, heads, [list(line) for line in zip(*cells, strict=True)]
+    return TextTable(
+        f"**{figure.title}**: p99 (ms) / background (MiB/s), by {_lower(figure.plot.x_label)}",
+        ["", *heads],
+        [[row, *line] for row, line in zip(rows, cells, strict=True)],
+    ).markdown()
+
+
+def _cost_cell(measured: Measurements, variant: str, point: Point) -> str:
+    found = [measured.found(variant, point, metric) for metric in COSTS]
+    return " / ".join("–" if value is None else format_number(value) for value in found)
+
+
+def _lower(label: str) -> str:
+    return label[0].lower() + label[1:]
+
+
+def _verdicts(name: str, results: Path) -> str:
+    found: list[tuple[str, Panels]] = [
+        (one, [(figure, measured_in(figure, results)) for figure in load_figures(one)])
+        for one in name.split(",")
+    ]
+    return verdicts_table(found).markdown()
 
 
 def _claims(name: str, results: Path) -> str:
@@ -173,6 +242,12 @@ def _recordings(name: str, results: Path) -> str:
     return "\n\n".join(parts)
 
 
+def _calls(name: str, results: Path) -> str:
+    return "\n\n".join(
+        calls_table(figure, read_record(figure, results)) for figure in figures_in(name)
+    )
+
+
 def _threads(name: str, results: Path) -> str:
     return "\n\n".join(
         threads_markdown(figure, measured_in(figure, results)) for figure in load_figures(name)
@@ -196,6 +271,18 @@ def _rivals(name: str, results: Path) -> str:
     )
 
 
+def _rivals_count(name: str, results: Path) -> str:
+    found = [
+        (one, [(figure, measured_in(figure, results)) for figure in load_figures(one)])
+        for one in name.split(",")
+    ]
+    return rivals_count_table(found).markdown()
+
+
+def _recorded(name: str, results: Path) -> str:
+    return recorded_markdown(name, results)
+
+
 def _model(name: str, results: Path) -> str:
     return comparison_markdown(name)
 
@@ -206,23 +293,29 @@ def _share(name: str, results: Path) -> str:
 
 KINDS: dict[str, Callable[[str, Path], str]] = {
     "figure": _figure,
+    "sweep": _sweep,
     "panels": _panels,
     "costs": _costs,
+    "verdicts": _verdicts,
     "claims": _claims,
     "published": _published,
     "recordings": _recordings,
+    "calls": _calls,
     "threads": _threads,
     "headline": _headline,
     "streams": _streams,
     "rivals": _rivals,
+    "rivals-count": _rivals_count,
+    "recorded": _recorded,
     "model": _model,
     "papers": papers_markdown,
     "share": _share,
     "spans": spans_markdown,
+    "spans-findings": spans_findings_markdown,
     "spans-tables": spans_tables_markdown,
 }
 BLOCK = re.compile(
-    rf"(?P<open><!-- (?P<kind>{'|'.join(KINDS)}):(?P<name>[a-z0-9._-]+)"
+    rf"(?P<open><!-- (?P<kind>{'|'.join(KINDS)}):(?P<name>[a-z0-9._,\[\]-]+)"
     rf"(?: kernel:(?P<kernel>{'|'.join(map(re.escape, RELEASES))}))? -->\n).*?"
     r"(?P<close><!-- /(?P=kind) -->)",
     re.DOTALL,

@@ -29,13 +29,13 @@ PAGES = (
     *(
         PROJECT / "docs" / "results" / f"{name}.md"
         for name in (
-            *("s1", "s1-tables", "s4", "s5", "s5-tables"),
-            *("lookahead", "rivals", "k2-ssd", "busy-task", "chario", "papers"),
+            *("s1", "s4", "s5", "lookahead", "rivals", "k2-ssd"),
+            *("busy-task", "chario", "papers"),
         )
     ),
     *(PROJECT / "docs" / "guides" / f"{name}.md" for name in ("choosing-knobs", "fairness")),
 )
-SWEEP, COST, CCDF = range(3)
+SWEEP, COST = range(2)
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,7 @@ class Picture:
 
 
 PICTURES = (
-    *(
-        Picture(PROJECT / "docs" / "results" / f"{name}.svg", name, SWEEP)
-        for name in (
-            *("s1-fig2", "s1-fig2-writes", "s1-fig5", "s1-fig7"),
-            *("s5-fig12", "s5-table2"),
-        )
-    ),
-    Picture(PROJECT / "docs" / "results" / "s1-fig6.svg", "s1-fig5", CCDF),
-    Picture(PROJECT / "docs" / "results" / "s1-table3-throughput.svg", "s1-table3", COST),
+    Picture(PROJECT / "docs" / "results" / "s1-fig5.svg", "s1-fig5", SWEEP),
     Picture(PROJECT / "docs" / "guides" / "knobs-latency.svg", "knobs", SWEEP),
     Picture(PROJECT / "docs" / "guides" / "knobs-background.svg", "knobs", COST),
 )

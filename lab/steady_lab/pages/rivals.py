@@ -27,6 +27,28 @@ def rivals_markdown(panels: Sequence[tuple[Figure, Measurements]]) -> str:
     return "\n\n".join([*tables, notes] if notes else tables)
 
 
+def rivals_count_table(
+    figures: Sequence[tuple[str, Sequence[tuple[Figure, Measurements]]]],
+) -> TextTable:
+    """Return per figure of how many cells the rivals have which are better, and in what.
+
+    Raises LabError where a reason is missing.
+    """
+    body = []
+    for name, panels in figures:
+        places = [place for figure, measured in panels for place in better_places(figure, measured)]
+        cells = sum(
+            len(figure.shown_points) * (len(figure.workload.variants) - 1) for figure, _ in panels
+        )
+        counts = [str(sum(place.better is better for place in places)) for better in Better]
+        body.append([f"`{name}`", str(cells), *counts])
+    return TextTable(
+        "Cells of rivals (variant and point)",
+        ["figure", "cells", *(better.value for better in Better)],
+        body,
+    )
+
+
 def _table(
     figure: Figure, measured: Measurements, places: Sequence[Place], reasons: list[str]
 ) -> TextTable:

@@ -44,10 +44,22 @@ def spans_markdown(name: str, results: Path) -> str:
             shares_table(loads, runs.of(place, kib), f"{place.title}, {kib} KiB").markdown()
             for kib in place.ios
         ]
-    parts.append(findings_table(runs, [place for place in loads.places if place.ext4]).markdown())
-    parts += [_table_2(name, runs.of_place(place)).markdown() for place in loads.places
-              if place.board == TABLE_2_BOARD]  # fmt: skip
-    return "\n\n".join([*parts, _agreement(runs)])
+    return "\n\n".join([*parts, *_findings(name, loads, runs)])
+
+
+def spans_findings_markdown(name: str, results: Path) -> str:
+    """Return the paper's statements on the spans, and its Table 2, next to ours; raises LabError.
+
+    Reads all runs, as spans_markdown() does.
+    """
+    return "\n\n".join(_findings(name, *_read(name, results)))
+
+
+def _findings(name: str, loads: TracedLoads, runs: TracedRuns) -> list[str]:
+    tables = [findings_table(runs, [place for place in loads.places if place.ext4])]
+    boards = [place for place in loads.places if place.board == TABLE_2_BOARD]
+    tables += [_table_2(name, runs.of_place(place)) for place in boards]
+    return [*(table.markdown() for table in tables), _agreement(runs)]
 
 
 def spans_tables_markdown(name: str, results: Path) -> str:
