@@ -26,11 +26,12 @@ from steady_lab.pages.direct_path import (
     stages_table,
     timed_tables,
 )
-from steady_lab.pages.marked_part import with_part
-from steady_lab.paths import BUILD, PROJECT
+from steady_lab.pages.recorded_tables import write_tables
+from steady_lab.pages.results import RECORDS
+from steady_lab.paths import BUILD
 from steady_lab.targets.uml import Uml
 
-PAGE = PROJECT / "docs" / "results" / "chario.md"
+RECORD = RECORDS / "direct-path.tables.csv"
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -49,7 +50,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "(takes minutes)",
     )
     parser.add_argument(
-        "--write", action="store_true", help=f"write the tables to docs/results/{PAGE.name}"
+        "--write",
+        action="store_true",
+        help=f"write the tables to docs/results/records/{RECORD.name}",
     )
     parser.set_defaults(func=_run)
 
@@ -62,9 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     kernel = chosen_kernel(arguments)
     results = measure_on_card(Uml(kernel), spec.device, timed_cases(spec), work / kernel.release)
-    name = f"timed-{kernel.release}"
-    command = f"steady-lab direct-path --kernel {kernel.release} --write"
-    _show(timed_tables(spec, results), (name, command) if arguments.write else None)
+    _show(timed_tables(spec, results), f"timed-{kernel.release}", arguments.write)
     lines = missed(results)
     for line in lines:
         print(f"\nnot as claimed: {line}")
@@ -72,20 +73,16 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _count(spec: DirectPath, work: Path, write: bool) -> None:
-    command = "steady-lab direct-path --count --write"
     card = count_on_stock(counted_cases(spec), work / "stock")
-    _show(counted_tables(spec, card), ("counted", command) if write else None)
+    _show(counted_tables(spec, card), "counted", write)
     stages = count_stages(spec, work / "stock-stages")
-    _show([stages_table(stages)], ("counted-stages", command) if write else None)
+    _show([stages_table(stages)], "counted-stages", write)
     nvme = count_on_nvme(nvme_cases(spec), work / "stock-nvme")
-    _show([nvme_table(spec, nvme)], ("counted-nvme", command) if write else None)
+    _show([nvme_table(spec, nvme)], "counted-nvme", write)
 
 
-def _show(made: list[TextTable], part: tuple[str, str] | None) -> None:
+def _show(made: list[TextTable], part: str, write: bool) -> None:
     print("\n\n".join(table.text() for table in made))
-    if not part:
-        return
-    text = "\n\n".join(table.markdown() for table in made)
-    page = with_part(PAGE.read_text(encoding="utf-8"), *part, f"{text}\n")
-    PAGE.write_text(page, encoding="utf-8")
-    print(f"\n{PAGE}: tables written")
+    if write:
+        write_tables(RECORD, part, made)
+        print(f"\n{RECORD}: tables written; run: steady-lab results")

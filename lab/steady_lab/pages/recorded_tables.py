@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from steady_lab.errors import LabError
@@ -20,8 +20,7 @@ from steady_lab.figures.table import TextTable
 
 def table_name(part: str, caption: str) -> str:
     """Return the name of a table in its file: the part that it belongs to, and its caption."""
-    words = re.sub(r"[^a-z0-9.]+", "-", caption.lower())
-    return f"{part}-{words}".strip("-.")
+    return f"{part}.{re.sub(r'[^a-z0-9]+', '-', caption.lower()).strip('-')}"
 
 
 def read_tables(path: Path) -> dict[str, TextTable]:
@@ -39,13 +38,14 @@ def read_tables(path: Path) -> dict[str, TextTable]:
     }
 
 
-def write_tables(path: Path, part: str, tables: Mapping[str, TextTable]) -> None:
-    """Replace the tables of a part, those whose names begin with it; raises OSError."""
+def write_tables(path: Path, part: str, tables: Iterable[TextTable]) -> None:
+    """Replace the tables of a part, whose names are PART.CAPTION; raises OSError."""
     known = read_tables(path) if path.exists() else {}
-    kept = {name: table for name, table in known.items() if not name.startswith(f"{part}-")}
+    kept = {name: table for name, table in known.items() if not name.startswith(f"{part}.")}
+    made = {table_name(part, table.caption): table for table in tables}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    for name, table in sorted({**kept, **tables}.items()):
+    for name, table in sorted({**kept, **made}.items()):
         for cells in ([table.caption], table.header, *table.body):
             writer.writerow([name, *cells])
     write_atomically(path, out.getvalue())
