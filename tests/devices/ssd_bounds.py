@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""K2-1 to K2-64, none and k2's rt_block_us on the SSD model: the tables of docs/results/k2-ssd.md.
+"""K2-1 to K2-64, none and k2's rt_block_us on the SSD model: tables for docs/results/k2-ssd.md.
 
 All four operations on a half full and a full drive, as in Figures 3 to 8 of the paper on K2 and
 SSDs, what its two objectives pick, and whether its guidelines hold. No kernel takes part.
@@ -15,11 +15,13 @@ from itertools import pairwise
 from statistics import median
 
 from steady_lab.devices.ssd_load import OPERATIONS, SPEC, build, simulated
-from steady_lab.pages.marked_part import with_part
-from steady_lab.paths import PROJECT
+from steady_lab.figures.table import TextTable
+from steady_lab.pages.recorded_tables import write_tables
+from steady_lab.pages.results import RECORDS
 
-COMMAND = "tests/devices/ssd_bounds.py --write"
-PAGE = PROJECT / "docs" / "results" / "k2-ssd.md"
+RECORD = RECORDS / "ssd-bounds.tables.csv"
+PART = "simulated"
+TIMES = ("p50_us", "p99_us", "p999_us", "max_us")
 
 NONE = "none"
 BOUNDS = (1, 2, 4, 8, 16, 32, 64)
@@ -83,16 +85,13 @@ def run_all() -> None:
         list(pool.map(lambda case: result(*case), cases))
 
 
-def case_lines(state: str, operation: str, title: str = "", *more: str) -> Iterable[str]:
-    yield f"**{operation}, {state}{title}**"
-    yield ""
-    yield "| | MB/s | p50 us | p99 us | p99.9 us | max us |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+def case_table(state: str, operation: str, title: str = "", *more: str) -> TextTable:
+    body = []
     for scheduler in SCHEDULERS:
         found = result(state, operation, scheduler, *more)
-        times = (f"{found[key]:.0f}" for key in ("p50_us", "p99_us", "p999_us", "max_us"))
-        yield f"| {scheduler} | {found['mb_s']:.0f} | {' | '.join(times)} |"
-    yield ""
+        body.append([scheduler, f"{found['mb_s']:.0f}", *(f"{found[key]:.0f}" for key in TIMES)])
+    header = ["", "MB/s", "p50 us", "p99 us", "p99.9 us", "max us"]
+    return TextTable(f"{operation}, {state}{title}", header, body)
 
 
 def better_bounds(state: str, operation: str, bound: str) -> str:
@@ -108,26 +107,27 @@ def better_bounds(state: str, operation: str, bound: str) -> str:
     return ", ".join(found) or "none"
 
 
-def bound_lines() -> Iterable[str]:
-    kept = "MB/s | of K2-1's | p99.9 us | of K2-1's"
-    yield f"| operation | drive | rt_block_us | {kept} | K2-x, x <= 16, better in both |"
-    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"
+def bound_table() -> TextTable:
+    header = ["operation", "drive", "rt_block_us", "MB/s", "of K2-1's", "p99.9 us", "of K2-1's"]
+    body = []
     for operation in OPERATIONS:
         for state in SPEC:
             one = result(state, operation, "K2-1")
             for us in BOUNDS_US:
                 found = result(state, operation, f"rt_block_us={us}")
-                cells = (
-                    operation,
-                    state,
-                    str(us),
-                    f"{found['mb_s']:.0f}",
-                    f"{found['mb_s'] / one['mb_s']:.2f} x",
-                    f"{found['p999_us']:.0f}",
-                    f"{found['p999_us'] / one['p999_us']:.2f} x",
-                    better_bounds(state, operation, f"rt_block_us={us}"),
+                body.append(
+                    [
+                        operation,
+                        state,
+                        str(us),
+                        f"{found['mb_s']:.0f}",
+                        f"{found['mb_s'] / one['mb_s']:.2f} x",
+                        f"{found['p999_us']:.0f}",
+                        f"{found['p999_us'] / one['p999_us']:.2f} x",
+                        better_bounds(state, operation, f"rt_block_us={us}"),
+                    ]
                 )
-                yield f"| {' | '.join(cells)} |"
+    return TextTable("k2 next to K2-1", [*header, "K2-x, x <= 16, better in both"], body)
 
 
 def beaten_by(state: str, operation: str, bound: str) -> str:
@@ -146,44 +146,37 @@ def beaten_by(state: str, operation: str, bound: str) -> str:
     return "; ".join(found) or "none"
 
 
-def any_time_lines() -> Iterable[str]:
-    """Yield the check that no fixed bound is better where gaps are unpredictable."""
-    yield "| operation | drive | rt_block_us | MB/s | p99.9 us | better fixed bounds |"
-    yield "| --- | --- | ---: | ---: | ---: | --- |"
+def any_time_table() -> TextTable:
+    """Return the check that no fixed bound is better where gaps are unpredictable."""
     with ThreadPoolExecutor(2) as pool:
         cases = [(s, o, x) for s, o in ANY_TIME for x in SCHEDULERS if x != NONE]
         list(pool.map(lambda case: result(*case, *AT_ANY_TIME), cases))
+    body = []
     for state, operation in ANY_TIME:
         for us in BOUNDS_US:
             found = result(state, operation, f"rt_block_us={us}", *AT_ANY_TIME)
-            cells = (
-                operation,
-                state,
-                str(us),
-                f"{found['mb_s']:.0f}",
-                f"{found['p999_us']:.0f}",
-                beaten_by(state, operation, f"rt_block_us={us}"),
-            )
-            yield f"| {' | '.join(cells)} |"
-    yield ""
+            numbers = [str(us), f"{found['mb_s']:.0f}", f"{found['p999_us']:.0f}"]
+            better = beaten_by(state, operation, f"rt_block_us={us}")
+            body.append([operation, state, *numbers, better])
+    header = ["operation", "drive", "rt_block_us", "MB/s", "p99.9 us", "better fixed bounds"]
+    return TextTable("at any time", header, body)
 
 
-def collecting_lines() -> Iterable[str]:
-    yield "| random reads, full drive | scheduler | MB/s | p99.9 us | max us |"
-    yield "| --- | --- | ---: | ---: | ---: |"
+def collecting_table() -> TextTable:
+    body = []
     for since_ms in SINCE_WRITES_MS:
         for scheduler in ("K2-1", "rt_block_us=100"):
             words = (*OPERATIONS["random read"], *SCHEDULERS[scheduler], f"warm_ms={since_ms}")
             found = simulated("full", *words)
-            yield (
-                f"| from {since_ms / 1000:g} s after the writes on | {scheduler} "
-                f"| {found['mb_s']:.0f} | {found['p999_us']:.0f} | {found['max_us']:.0f} |"
-            )
+            numbers = [f"{found[key]:.0f}" for key in ("mb_s", "p999_us", "max_us")]
+            title = f"from {since_ms / 1000:g} s after the writes on"
+            body.append([title, scheduler, *numbers])
+    header = ["random reads, full drive", "scheduler", "MB/s", "p99.9 us", "max us"]
+    return TextTable("reads after writes", header, body)
 
 
-def mixed_lines() -> Iterable[str]:
-    yield "| random reads | scheduler | MB/s | p50 us | p99 us | p99.9 us | max us |"
-    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
+def mixed_table() -> TextTable:
+    body = []
     for state in SPEC:
         schedulers = (NONE, "K2-1", "rt_block_us=100", "rt_block_us=440")
         cases = [("alone", (*SCHEDULERS["K2-1"], "processes=0"))]
@@ -191,10 +184,11 @@ def mixed_lines() -> Iterable[str]:
         cases += [(f"{x}, suspending", (*SCHEDULERS[x], SUSPENDING)) for x in schedulers]
         for name, words in cases:
             found = simulated(state, *MIXED, *words)
-            times = (f"{found[key]:.0f}" for key in ("p50_us", "p99_us", "p999_us", "max_us"))
             title = "alone" if name == "alone" else "next to random writes"
-            cells = (f"{title}, {state}", name, f"{found['mb_s']:.0f}", *times)
-            yield f"| {' | '.join(cells)} |"
+            numbers = [f"{found[key]:.0f}" for key in ("mb_s", *TIMES)]
+            body.append([f"{title}, {state}", name, *numbers])
+    header = ["random reads", "scheduler", "MB/s", "p50 us", "p99 us", "p99.9 us", "max us"]
+    return TextTable("reads next to writes", header, body)
 
 
 def median_of_seeds(state: str, operation: str, *words: str) -> tuple[float, float]:
@@ -216,17 +210,16 @@ def pace_cells(case: tuple[str, str]) -> list[str]:
     return [f"{mb_s / one_mb_s:.2f} x at {us / one_us:.2f} x" for mb_s, us in found]
 
 
-def pace_lines() -> Iterable[str]:
-    """Yield the table of fixed paces next to that which k2 learns, one column for each case."""
+def pace_table() -> TextTable:
+    """Return fixed paces next to that which k2 learns, one column for each case."""
     cases = [(state, o) for o in OPERATIONS if "write" in o for state in SPEC]
-    yield f"| of K2-1's MB/s at of K2-1's p99.9 | {' | '.join(f'{o}, {s}' for s, o in cases)} |"
-    yield f"| --- |{' ---: |' * len(cases)}"
     names = [f"a fixed pace of {100 * share:.0f} %" for share in FIXED_PACES]
     names += [f"k2, rt_block_us={us}" for us in PACED_BOUNDS_US]
     with ThreadPoolExecutor(2) as pool:
         columns = list(pool.map(pace_cells, cases))
-    for name, *cells in zip(names, *columns, strict=True):
-        yield f"| {name} | {' | '.join(cells)} |"
+    header = ["of K2-1's MB/s at of K2-1's p99.9", *(f"{o}, {s}" for s, o in cases)]
+    body = [[name, *cells] for name, *cells in zip(names, *columns, strict=True)]
+    return TextTable("paces", header, body)
 
 
 def tail_candidates(operation: str, alpha: float) -> list[int]:
@@ -258,15 +251,14 @@ def names(bounds: Iterable[int]) -> str:
     return ", ".join(str(x) for x in sorted(bounds)) or "none"
 
 
-def example_lines() -> Iterable[str]:
-    yield "| objective | operation | limit | the paper's x | here | the same |"
-    yield "| --- | --- | ---: | --- | --- | --- |"
+def example_table() -> TextTable:
+    body = []
     for name, candidates, operation, limit, printed in EXAMPLES:
         found = candidates(operation, limit)
         same = "yes" if set(found) == printed else "**no**"
-        yield (
-            f"| {name} | {operation} | {limit:.0%} | {names(printed)} | {names(found)} | {same} |"
-        )
+        body.append([name, operation, f"{limit:.0%}", names(printed), names(found), same])
+    header = ["objective", "operation", "limit", "the paper's x", "here", "the same"]
+    return TextTable("objectives", header, body)
 
 
 def rises(operation: str, state: str, value: Callable[[str, str, str], float]) -> list[int]:
@@ -289,11 +281,10 @@ def largest_change(operation: str, value: Callable[[str, str, str], float]) -> f
     return max(max(ratio, 1 / ratio) for ratio in ratios)
 
 
-def guideline_lines() -> Iterable[str]:
-    yield "| | the paper | here |"
-    yield "| --- | --- | --- |"
+def guideline_table() -> TextTable:
     reads = [o for o in OPERATIONS if "read" in o]
     writes = [o for o in OPERATIONS if "write" in o]
+    body = []
     for name, operations, said in (
         ("R1", reads, "the occupancy changes neither tail nor throughput of reads"),
         ("W1", writes, "the occupancy changes both for writes"),
@@ -303,7 +294,7 @@ def guideline_lines() -> Iterable[str]:
             f"p99.9 by {largest_change(o, tail_us):.2f} x"
             for o in operations
         )
-        yield f"| {name} | {said} | {'; '.join(parts)} |"
+        body.append([name, said, "; ".join(parts)])
     for name, said, operations, value in (
         ("R2", "throughput falls with x", reads, mb_s),
         ("R3", "the tail falls with x, but not for random reads from 2 to 1", reads, tail_us),
@@ -312,8 +303,9 @@ def guideline_lines() -> Iterable[str]:
         parts = (
             f"{o}, {state}: {names(rises(o, state, value))}" for o in operations for state in SPEC
         )
-        yield f"| {name} | {said} | x with more than the next larger one: {'; '.join(parts)} |"
-    yield f"| W3 | K2-1 alone loses throughput, in some cases | {'; '.join(drops(writes))} |"
+        body.append([name, said, f"x with more than the next larger one: {'; '.join(parts)}"])
+    body.append(["W3", "K2-1 alone loses throughput, in some cases", "; ".join(drops(writes))])
+    return TextTable("guidelines", ["", "the paper", "here"], body)
 
 
 def drops(operations: Iterable[str]) -> Iterable[str]:
@@ -324,35 +316,24 @@ def drops(operations: Iterable[str]) -> Iterable[str]:
             yield f"{operation}, {state}: below 95 % of none at x {names(low)}"
 
 
-def tables() -> str:
-    parts = [
-        *bound_lines(),
-        "",
-        *pace_lines(),
-        "",
-        *example_lines(),
-        "",
-        *guideline_lines(),
-        "",
-        *collecting_lines(),
-        "",
-        *mixed_lines(),
-        "",
-        *case_lines("half full", "random read", ", at any time", *AT_ANY_TIME),
-        *(line for o in OPERATIONS for state in SPEC for line in case_lines(state, o)),
-    ]
-    return "\n".join(parts)
-
-
-def written_page(page: str) -> str:
-    """Return the page with the tables written again."""
+def tables() -> list[TextTable]:
+    """Return all tables of the record."""
     run_all()
-    page = with_part(page, "ssd-any-time", COMMAND, "\n".join(any_time_lines()))
-    return with_part(page, "ssd-bounds", COMMAND, tables())
+    return [
+        any_time_table(),
+        bound_table(),
+        pace_table(),
+        example_table(),
+        guideline_table(),
+        collecting_table(),
+        mixed_table(),
+        case_table("half full", "random read", ", at any time", *AT_ANY_TIME),
+        *(case_table(state, operation) for operation in OPERATIONS for state in SPEC),
+    ]
 
 
 if __name__ == "__main__":
-    run_all()
-    print(tables(), end="")
+    made = tables()
+    print("\n\n".join(table.text() for table in made))
     if "--write" in sys.argv[1:]:
-        PAGE.write_text(written_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        write_tables(RECORD, PART, made)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The page on the number in flight shows what the SSD model gives; two of its tables."""
+"""The record on the number in flight has what the SSD model gives; two of its tables."""
 
 import pytest
-from ssd_bounds import PAGE, case_lines
+from ssd_bounds import PART, RECORD, case_table
 from steady_lab.devices.ssd_load import build
+from steady_lab.pages.recorded_tables import read_tables, table_name
 
 pytestmark = pytest.mark.reads("lab", "kernel", "experiments", "docs")
 
@@ -11,7 +12,7 @@ pytestmark = pytest.mark.reads("lab", "kernel", "experiments", "docs")
 @pytest.mark.parametrize(
     ("state", "operation"), [("half full", "random read"), ("full", "random write")]
 )
-def test_the_page_shows_what_k2_and_fixed_numbers_give(state: str, operation: str) -> None:
+def test_the_record_has_what_k2_and_fixed_numbers_give(state: str, operation: str) -> None:
     build()
-    page = PAGE.read_text(encoding="utf-8")
-    assert "\n".join(case_lines(state, operation)) in page
+    table = case_table(state, operation)
+    assert read_tables(RECORD)[table_name(PART, table.caption)] == table
