@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,9 +34,8 @@ ALL_LOADS = {**LOADS, **MORE_LOADS}
 # Of so many loads the background gets less, or the p99 is longer, by more than chance.
 SCATTER_LESS, SCATTER_LONGER = 0.99, 1.02
 HEAD = (
-    "| Left out | Loads with less background | with a longer p99 "
-    "| Background, least | Background, most | p99, most | p99.9, most |",
-    "| --- | ---: | ---: | --- | --- | --- | --- |",
+    "| Left out | Loads with less background | with a longer p99 | Background, least | p99, most |",
+    "| --- | ---: | ---: | --- | --- |",
 )
 
 
@@ -62,7 +61,6 @@ class Figures:
 
     background: float
     p99: float
-    p999: float
 
 
 def mechanisms() -> list[Mechanism]:
@@ -101,7 +99,6 @@ def figures(load: Load, built: Path) -> Figures:
     return Figures(
         mean([float(result["bg_mib_s"]) for result in results]),
         mean([worst(result, "p99_ms") for result in results]),
-        mean([worst(result, "p999_ms") for result in results]),
     )
 
 
@@ -112,13 +109,10 @@ def all_figures(mechanism: Mechanism | None, loads: Sequence[str]) -> dict[str, 
         return dict(zip(loads, found, strict=True))
 
 
-def extremes(ratios: dict[str, float]) -> tuple[str, str]:
-    """Return the loads with the smallest and the largest ratio, with it in percent of change."""
-
-    def shown(load: str) -> str:
-        return f"{100 * (ratios[load] - 1):+.0f} % ({load})"
-
-    return shown(min(ratios, key=ratios.__getitem__)), shown(max(ratios, key=ratios.__getitem__))
+def extreme(ratios: dict[str, float], choose: Callable[..., str]) -> str:
+    """Return the load that min or max chooses, with its change in percent."""
+    load = choose(ratios, key=ratios.__getitem__)
+    return f"{100 * (ratios[load] - 1):+.0f} % ({load})"
 
 
 def line(name: str, base: dict[str, Figures], other: dict[str, Figures]) -> str:
@@ -126,8 +120,7 @@ def line(name: str, base: dict[str, Figures], other: dict[str, Figures]) -> str:
     loads = [load for load in base if base[load].background]
     share = {load: other[load].background / base[load].background for load in loads}
     p99 = {load: other[load].p99 / base[load].p99 for load in base}
-    p999 = {load: other[load].p999 / base[load].p999 for load in base}
-    cells = (*extremes(share), extremes(p99)[1], extremes(p999)[1])
+    cells = (extreme(share, min), extreme(p99, max))
     less = sum(ratio < SCATTER_LESS for ratio in share.values())
     longer = sum(ratio > SCATTER_LONGER for ratio in p99.values())
     return f"| {name} | {less} | {longer} | {' | '.join(cells)} |"
