@@ -4,13 +4,14 @@
 record  a cell of docs/results/records/NAME.csv, or the ratio of two
 figure  the quantity of a figure's [[check]], which must pass
 page    a cell of a table that a command writes into a page, or the ratio of two
+table   a cell of a table of docs/results/records/NAME.tables.csv, or the ratio of two
 proof   a file that contains a text: a test, a source, a spec
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from steady_lab.figures.metric import METRICS
 from steady_lab.figures.rows import Measurements, read_csv
 from steady_lab.figures.spec import load_figure
 from steady_lab.kernels.source import RELEASES, release_folder
+from steady_lab.pages.recorded_tables import recorded_table
 from steady_lab.paths import PROJECT
 from steady_lab.toml_table import Point, Table
 
@@ -74,7 +76,10 @@ class CheckValue:
 
 @dataclass(frozen=True)
 class PageCell:
-    """The first number of a cell: page below docs, the line before the table, row and column."""
+    """The first number of a cell: page, the line before the table, row and column.
+
+    The page is a file below docs, or a block KIND:NAME, whether or not a page shows it.
+    """
 
     page: str
     after: str
@@ -83,18 +88,22 @@ class PageCell:
 
     def read(self, records: Path) -> float:
         """Return the number. Raises LabError if there is no such cell."""
-        header, body = _table(self.page, self.after)
-        rows = [row for row in body if tuple(row[: len(self.row)]) == self.row]
-        if len(rows) != 1 or header.count(self.column) != 1:
-            raise LabError(
-                f"docs/{self.page}, after {self.after!r}: {len(rows)} rows {self.row}, "
-                f"{header.count(self.column)} columns {self.column!r}: must be one each"
-            )
-        cell = rows[0][header.index(self.column)]
-        number = NUMBER.match(cell)
-        if not number:
-            raise LabError(f"docs/{self.page}, after {self.after!r}: {cell!r} is no number")
-        return float(number[0])
+        header, body = _table(self.page, self.after, records)
+        return _number(header, body, self.row, self.column, f"docs/{self.page}, {self.after!r}")
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """The first number of a cell of a recorded table, FILE.TABLE (recorded_tables.py)."""
+
+    table: str
+    row: tuple[str, ...]  # its first cells
+    column: str
+
+    def read(self, records: Path) -> float:
+        """Return the number. Raises LabError if there is no such cell."""
+        found = recorded_table(self.table, records)
+        return _number(list(found.header), found.body, self.row, self.column, self.table)
 
 
 @dataclass(frozen=True)
@@ -137,6 +146,7 @@ def take_source(table: Table) -> Source:
         "record": _take_record,
         "figure": lambda of: CheckValue(of.text("figure"), of.text("check")),
         "page": _take_page,
+        "table": _take_table,
         "proof": lambda of: Proof(of.text("says"), of.text("proof"), of.text("contains")),
     }
     given = [kind for kind in kinds if table.has(kind)]
@@ -183,6 +193,42 @@ def _take_page(table: Table) -> Source:
     return Ratio(of, other)
 
 
+def _take_table(table: Table) -> Source:
+    name, row, column = table.text("table"), _row(table), table.text("column")
+    of = TableCell(name, row, column)
+    if not table.has("over"):
+        return of
+    over = table.table("over")
+    other = TableCell(
+        over.text("table", default=name),
+        _row(over) if over.has("row") else row,
+        over.text("column", default=column),
+    )
+    over.close()
+    return Ratio(of, other)
+
+
+def _number(
+    header: Sequence[str],
+    body: Sequence[Sequence[str]],
+    row: tuple[str, ...],
+    column: str,
+    where: str,
+) -> float:
+    """Return the number in the one cell. Raises LabError."""
+    rows = [cells for cells in body if tuple(cells[: len(row)]) == row]
+    if len(rows) != 1 or header.count(column) != 1:
+        raise LabError(
+            f"{where}: {len(rows)} rows {row}, {header.count(column)} columns {column!r}: "
+            "must be one each"
+        )
+    cell = rows[0][header.index(column)]
+    number = NUMBER.match(cell)
+    if not number:
+        raise LabError(f"{where}: {cell!r} is no number")
+    return float(number[0])
+
+
 def _point(table: Table) -> Point:
     if not table.has("point"):
         return None
@@ -200,12 +246,9 @@ def _measured(path: Path) -> Measurements:
     return read_csv(path)
 
 
-def _table(page: str, after: str) -> tuple[list[str], list[list[str]]]:
+def _table(page: str, after: str, records: Path) -> tuple[list[str], list[list[str]]]:
     """Return header and rows of the first table that follows a line. Raises LabError."""
-    try:
-        lines = (PAGES / page).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise LabError(f"docs/{page}: cannot be read: {error.strerror}") from error
+    lines = _lines(page, records)
     if after not in lines:
         raise LabError(f"docs/{page}: has no line {after!r}")
     rest = lines[lines.index(after) + 1 :]
@@ -216,3 +259,15 @@ def _table(page: str, after: str) -> tuple[list[str], list[list[str]]]:
     if len(cells) < 3:
         raise LabError(f"docs/{page}: has no table after {after!r}")
     return cells[0], cells[2:]
+
+
+def _lines(page: str, records: Path) -> list[str]:
+    if ":" in page:
+        # Blocks have one of papers, so this import would be a circle.
+        from steady_lab.pages.blocks import print_block  # noqa: PLC0415
+
+        return [f"<!-- {page} -->", *print_block(page, records).splitlines()]
+    try:
+        return (PAGES / page).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise LabError(f"docs/{page}: cannot be read: {error.strerror}") from error

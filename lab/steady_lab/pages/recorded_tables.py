@@ -52,10 +52,15 @@ def write_tables(path: Path, part: str, tables: Iterable[TextTable]) -> None:
 
 
 def recorded_markdown(reference: str, records: Path) -> str:
+    """Return a table as Markdown; raises LabError as recorded_table() does."""
+    return recorded_table(reference, records).markdown()
+
+
+def recorded_table(reference: str, records: Path) -> TextTable:
     """Return table TABLE of FILE.tables.csv, for FILE.TABLE; raises LabError without it."""
     file, _, name = reference.partition(".")
     path = records / f"{file}.tables.csv"
     tables = read_tables(path)
     if name not in tables:
         raise LabError(f"{path}: has no table {name} (it has {', '.join(tables)})")
-    return tables[name].markdown()
+    return tables[name]
