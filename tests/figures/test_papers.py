@@ -116,7 +116,7 @@ def test_a_proof_must_contain_its_text(tmp_path: Path) -> None:
 
 
 def test_a_cell_of_a_page_must_be_there(tmp_path: Path) -> None:
-    place = 'page = "results/s5.md", after = "<!-- model:s5 -->"'
+    place = 'page = "model:s5", after = "<!-- model:s5 -->"'
     ours = f'ours = [{{ {place}, row = "Table 99", column = "model" }}]'
     with pytest.raises(LabError, match=r"0 rows \('Table 99',\)"):
         verdict_of(tmp_path, "paper = 4.5", ours)

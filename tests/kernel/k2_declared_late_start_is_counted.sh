@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: a wait for a command that the driver began late is counted as dispatch, not as the device's
 # DEVICE: none
-# MODULES: null_blk nr_devices=0 requeue=1,30,0,-1
+# MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"
 . "$STEADY_TESTS/lib_declared.sh"
 set -e
 
-# Some requests find no room at first, and begin 3 ms later. Then the device takes 200 us.
-null_blk_create nullb0 completion_nsec=200000
+# The driver rejects what is above 40 MB/s, and tries again up to 20 ms later. Then the device takes
+# 200 us.
+null_blk_create nullb0 completion_nsec=200000 mbps=40
 DECLARED_LIMITS="read 230000 1 write 230000 1"
 use_declared nullb0
 begin_background nullb0
