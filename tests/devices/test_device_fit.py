@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The fit of the emulated eMMC: reproducible, in the spec, on the page, and good enough."""
+"""The fit of the emulated eMMC: reproducible, in the spec, in the record, and good enough."""
 
 import dataclasses
 from pathlib import Path
 
 import pytest
+from steady_lab.cli import main
 from steady_lab.devices.fit import (
     DEVICE,
     FITTED,
@@ -20,10 +21,12 @@ from steady_lab.devices.fit import (
     rms,
     timing_of,
 )
+from steady_lab.devices.kinds import KINDS
 from steady_lab.devices.spec import load_device
 from steady_lab.devices.transfer_fit import load_transfers
-from steady_lab.errors import LabError, SpecError
-from steady_lab.pages.device_page import PAGE, written_page
+from steady_lab.errors import SpecError
+from steady_lab.pages.device_page import PART, RECORD, fit_tables
+from steady_lab.pages.recorded_tables import read_tables, table_name
 
 pytestmark = pytest.mark.reads("lab", "kernel", "experiments", "docs")
 
@@ -39,9 +42,16 @@ def test_the_spec_holds_what_the_fit_gives() -> None:
     assert mismatches(SPEC, CELLS) == []
 
 
-def test_the_page_shows_the_fit_of_the_spec() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert written_page(page, SPEC, CELLS, load_transfers()) == page
+def test_the_record_has_the_fit_of_the_spec() -> None:
+    recorded = read_tables(RECORD)
+    for table in fit_tables(SPEC, CELLS, load_transfers()):
+        assert recorded[table_name(PART, table.caption)] == table
+
+
+def test_the_keys_of_a_kind_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["device", "keys", "nvme"]) == 0
+    out = capsys.readouterr().out
+    assert all(number.name in out for number in KINDS["nvme"].numbers)
 
 
 @pytest.mark.parametrize(("op", "limit"), [("read", 0.08), ("write", 0.13)])
@@ -110,5 +120,3 @@ def test_bad_figures_are_refused(tmp_path: Path) -> None:
         path.write_text(whole.replace(good, bad))
         with pytest.raises(SpecError, match=part):
             load_published(path)
-    with pytest.raises(LabError, match="markers"):
-        written_page("no markers", SPEC, CELLS, load_transfers())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab device fit`: fit the emulated devices and keep docs/devices.md true."""
+"""`steady-lab device`: fit the emulated devices, and print the keys of their specs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from steady_lab.devices.fit import (
     spec_values,
     timing_of,
 )
+from steady_lab.devices.kinds import DEFAULT, KINDS
 from steady_lab.devices.spec import load_device
 from steady_lab.devices.ssd_load import SPEC, build
 from steady_lab.devices.transfer_fit import (
@@ -28,8 +29,9 @@ from steady_lab.devices.transfer_fit import (
     load_transfers,
     transfer_mismatches,
 )
-from steady_lab.pages.device_page import PAGE, written_page
-from steady_lab.pages.ssd_page import with_ssd
+from steady_lab.pages import ssd_page
+from steady_lab.pages.device_page import PART, RECORD, fit_tables, keys_table
+from steady_lab.pages.recorded_tables import write_tables
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,12 +40,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     actions = device.add_subparsers(required=True, metavar="ACTION")
     action = actions.add_parser(
         "fit",
-        help="fit cards and SSD to published values, and write the tables in docs/devices.md",
+        help=f"fit cards and SSD to published values, and write {RECORD.name}",
         description="Fits the emulated cards and the SSD to published values, compares the fit "
-        "with their specs, and writes the tables in docs/devices.md. Simulates the SSD repeatedly, "
-        "which takes several minutes, and prints each better fit.",
+        f"with their specs, and writes the errors into docs/results/records/{RECORD.name}. "
+        "Simulates the SSD repeatedly, which takes several minutes, and prints each better fit.",
         epilog="Exit status: 0 the specs hold the fitted values; 1 the specs hold other values, "
-        "and the page is unchanged.",
+        "and the record is unchanged.",
     )
     action.add_argument(
         "--ssd",
@@ -70,6 +72,20 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="transfer times to fit the other cards to",
     )
     action.set_defaults(func=_run_fit)
+    keys = actions.add_parser("keys", help="print every number of a device spec")
+    keys.add_argument(
+        "kind",
+        nargs="?",
+        choices=sorted(KINDS),
+        default=DEFAULT,
+        help=f"kind of device [{DEFAULT}]",
+    )
+    keys.set_defaults(func=_run_keys)
+
+
+def _run_keys(arguments: argparse.Namespace) -> int:
+    print(keys_table(arguments.kind, KINDS[arguments.kind].numbers).text())
+    return 0
 
 
 def _run_fit(arguments: argparse.Namespace) -> int:
@@ -91,9 +107,9 @@ def _run_fit(arguments: argparse.Namespace) -> int:
     if wrong:
         print(f"\nthe specs hold other values: {'; '.join(wrong)}")
         return 1
-    page = written_page(PAGE.read_text(encoding="utf-8"), spec, cells, transfers)
-    PAGE.write_text(with_ssd(page, published), encoding="utf-8")
-    print(f"\nthe specs hold these values; tables written to {PAGE}")
+    write_tables(RECORD, PART, fit_tables(spec, cells, transfers))
+    write_tables(RECORD, ssd_page.PART, ssd_page.committed_tables(published))
+    print(f"\nthe specs hold these values; tables written to {RECORD}; run: steady-lab results")
     return 0
 
 

@@ -34,6 +34,7 @@ PAGES = (
         )
     ),
     *(PROJECT / "docs" / "guides" / f"{name}.md" for name in ("choosing-knobs", "fairness")),
+    PROJECT / "docs" / "devices.md",
 )
 SWEEP, COST = range(2)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the paper on K2 and SSDs prints next to what the model of its drive gives, for docs."""
+"""What the paper on K2 and SSDs prints next to what the model of its drive gives."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from steady_lab.devices.ssd_fit import (
     simulate,
 )
 from steady_lab.devices.ssd_load import SPEC
-from steady_lab.pages.device_page import COMMAND
-from steady_lab.pages.marked_part import with_part
+from steady_lab.figures.table import TextTable
 
+PART = "ssd"
 NAMES = {"mb_s": "MB/s", "p999_us": "p99.9 us"}
 # Why the model is beyond what is allowed (ALLOWED), or a statement does not hold.
 REASONS = {
@@ -32,10 +32,9 @@ REASONS = {
 Found = Mapping[Case, Mapping[str, float]]
 
 
-def points_lines(published: Published, found: Found) -> Iterator[str]:
-    """Yield the table of printed numbers."""
-    yield "| figure | drive | operation | scheduler | quantity | paper | model | error | |"
-    yield "| --- | --- | --- | --- | --- | ---: | ---: | ---: | --- |"
+def points_table(published: Published, found: Found) -> TextTable:
+    """Return the table of printed numbers."""
+    body = []
     for point in published.points:
         case = (point.state, point.operation, point.bound)
         if case not in found:
@@ -43,39 +42,33 @@ def points_lines(published: Published, found: Found) -> Iterator[str]:
         for quantity, printed in _printed(point):
             value = found[case][quantity]
             error = value / nearest(printed, value) - 1
-            cells = (
-                point.where,
-                point.state,
-                point.operation,
-                _scheduler(point.bound),
-                NAMES[quantity],
-                _range(printed),
-                f"{value:.0f}",
-                f"{error:+.0%}",
-                _verdict(abs(error) <= ALLOWED[quantity], (*case, quantity)),
-            )
-            yield f"| {' | '.join(cells)} |"
+            what = [point.where, point.state, point.operation, _scheduler(point.bound)]
+            numbers = [NAMES[quantity], _range(printed), f"{value:.0f}", f"{error:+.0%}"]
+            near = abs(error) <= ALLOWED[quantity]
+            body.append([*what, *numbers, _verdict(near, (*case, quantity))])
+    header = ["figure", "drive", "operation", "scheduler", "quantity", "paper", "model", "error"]
+    return TextTable("Printed numbers", [*header, "near"], body)
 
 
-def said_lines(published: Published, found: Found) -> Iterator[str]:
-    """Yield the table of statements."""
-    yield "| operation | scheduler | the paper says | model | holds |"
-    yield "| --- | --- | --- | ---: | --- |"
+def said_table(published: Published, found: Found) -> TextTable:
+    """Return the table of statements."""
+    body = []
     for said in published.said:
         case = (HALF_FULL, said.operation, said.bound)
         if case not in found:
             continue
         value = found[case][said.quantity]
-        yield (
-            f"| {said.operation} | {_scheduler(said.bound)} | {_statement(said)} | {value:.0f} "
-            f"| {_verdict(said.holds(value), (*case, said.quantity))} |"
-        )
+        verdict = _verdict(said.holds(value), (*case, said.quantity))
+        what = [said.operation, _scheduler(said.bound), _statement(said)]
+        body.append([*what, f"{value:.0f}", verdict])
+    header = ["operation", "scheduler", "the paper says", "model", "holds"]
+    return TextTable("Statements", header, body)
 
 
-def tables(published: Published, drives: Mapping[str, Mapping[str, int]]) -> str:
+def ssd_tables(published: Published, drives: Mapping[str, Mapping[str, int]]) -> list[TextTable]:
     """Return both tables of the drives, "half full" and "full", or one of them. Raises LabError."""
     found = dict(simulate(drives, [case for case in cases(published) if case[0] in drives]))
-    return "\n".join([*points_lines(published, found), "", *said_lines(published, found), ""])
+    return [points_table(published, found), said_table(published, found)]
 
 
 def _printed(point: Point) -> Iterator[tuple[str, tuple[float, float]]]:
@@ -102,7 +95,6 @@ def _verdict(holds: bool, of: tuple[str, str, int, str]) -> str:
     return "yes" if holds else f"**no**: {REASONS.get(of, 'not known why')}"
 
 
-def with_ssd(page: str, published: Published) -> str:
-    """Return docs/devices.md with its tables of SSDs rewritten. Raises LabError."""
-    committed = {state: load_device(path).values for state, path in SPEC.items()}
-    return with_part(page, "ssd-paper", COMMAND, tables(published, committed))
+def committed_tables(published: Published) -> list[TextTable]:
+    """Return the tables of the committed specs. Raises LabError."""
+    return ssd_tables(published, {state: load_device(path).values for state, path in SPEC.items()})
