@@ -36,7 +36,7 @@ PAGES = (
     *(PROJECT / "docs" / "guides" / f"{name}.md" for name in ("choosing-knobs", "fairness")),
     PROJECT / "docs" / "devices.md",
 )
-SWEEP, COST = range(2)
+SWEEP = 0  # of the report's columns
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ class Picture:
 PICTURES = (
     Picture(PROJECT / "docs" / "results" / "s1-fig5.svg", "s1-fig5", SWEEP),
     Picture(PROJECT / "docs" / "guides" / "knobs-latency.svg", "knobs", SWEEP),
-    Picture(PROJECT / "docs" / "guides" / "knobs-background.svg", "knobs", COST),
 )
 # Of traced loads, by the name of their spec.
 SPANS_PICTURES = {PROJECT / "docs" / "results" / "s5-spans.svg": "s5"}
