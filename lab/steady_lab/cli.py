@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from steady_lab import __version__
 from steady_lab.errors import LabError
+from steady_lab.os_errors import sentence
 
 COMMAND_MODULES = (
     "root",
@@ -19,6 +20,7 @@ COMMAND_MODULES = (
     "prebuilt",
     "boot",
     "device",
+    "devices",
     "power_cut",
     "cpu_cost",
     "call_cost",
@@ -29,6 +31,7 @@ COMMAND_MODULES = (
     "summary",
     "results",
     "demo",
+    "completions",
 )
 
 
@@ -44,16 +47,23 @@ def build_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in COMMAND_MODULES:
         importlib.import_module(f"steady_lab.commands.{name}").register(subparsers)
+    parser.set_defaults(whole=parser)  # for `completions`
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
-    arguments = build_parser().parse_args(argv)
     try:
+        arguments = build_parser().parse_args(argv)
         status = arguments.func(arguments)
     except LabError as error:
         print(f"steady-lab: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        text = sentence(error)
+        if text is None:
+            raise
+        print(f"steady-lab: {text}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nsteady-lab: interrupted; finished boots and builds are kept", file=sys.stderr)

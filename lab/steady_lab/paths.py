@@ -7,6 +7,7 @@ Installed from a wheel, the lab has a tree in the cache for a clone.
 import os
 from pathlib import Path
 
+from steady_lab.errors import LabError
 from steady_lab.tree import ARCHIVE, unpacked
 
 
@@ -15,8 +16,11 @@ def cache_dir() -> Path:
     chosen = os.environ.get("STEADYIO_CACHE")
     if chosen:
         return Path(chosen).absolute()
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "steadyio"
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(base or Path.home() / ".cache") / "steadyio"
+    except RuntimeError as error:
+        raise LabError("no home directory for the cache: set STEADYIO_CACHE") from error
 
 
 if ARCHIVE.is_file():

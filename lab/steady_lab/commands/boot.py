@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from steady_lab.commands.arguments import positive_int, project_file, random_seed, seconds
+from steady_lab.commands.arguments import device, directory, positive_int, random_seed, seconds
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
 from steady_lab.errors import LabError
 from steady_lab.kernels.architecture import FLAVOURS, QEMU_FLAVOURS
@@ -42,11 +42,13 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_kernel_arguments(parser, STOCK_KERNELS, (*FLAVOURS, *QEMU_FLAVOURS))
     parser.add_argument(
         "--device",
-        type=project_file,
-        metavar="SPEC",
-        help="emulated device (experiments/devices/*.toml, in this directory or in the lab) [none]",
+        type=device,
+        metavar="NAME|SPEC",
+        help="emulated device: a name of `steady-lab devices`, or a spec file [none]",
     )
-    parser.add_argument("--work", type=Path, metavar="DIR", help="work directory [a temporary one]")
+    parser.add_argument(
+        "--work", type=directory, metavar="DIR", help="work directory [a temporary one]"
+    )
     parser.add_argument("--write-log", metavar="FILE",
                         help="log the device writes to FILE in the work directory")  # fmt: skip
     parser.add_argument("--module", action="append", default=[], metavar="NAME",

@@ -7,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from steady_lab.commands.arguments import device as device_argument
 from steady_lab.devices import ssd_fit
 from steady_lab.devices.fit import (
     DEVICE,
@@ -56,9 +57,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     action.add_argument(
         "--device",
-        type=Path,
+        type=device_argument,
         default=DEVICE,
-        metavar="SPEC",
+        metavar="NAME|SPEC",
         help="start spec of the fit, which is also checked [the FORESEE card]",
     )
     action.add_argument(

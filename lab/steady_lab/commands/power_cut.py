@@ -2,6 +2,7 @@
 """`steady-lab power-cut`: what a card holds after a power cut, from the write log of one boot."""
 
 import argparse
+import re
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -44,10 +45,11 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _cut(text: str) -> Cut:
-    time_ns, fate, seed = text.split(":")
-    if fate not in FATES:
-        raise argparse.ArgumentTypeError(f"{fate}: must be one of {', '.join(FATES)}")
-    return Cut(int(time_ns), fate, int(seed))
+    found = re.fullmatch(r"(\d+):([a-z]+):(\d+)", text)
+    if not found or found[2] not in FATES:
+        allowed = f"TIME:FATE:SEED, such as 1000:lost:1; FATE is one of {', '.join(FATES)}"
+        raise argparse.ArgumentTypeError(f"{text}: must be {allowed}")
+    return Cut(int(found[1]), found[2], int(found[3]))
 
 
 def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from steady_lab.commands.arguments import new_file
 from steady_lab.kernels.architecture import FLAVOURS
 from steady_lab.kernels.prebuilt import pack, unpack
 from steady_lab.kernels.source import RELEASES
@@ -38,8 +39,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "unpack", help="put the builds in FILE that match this clone's sources into the cache"
     )
     unpacking.set_defaults(func=_unpack)
-    for action in (packing, unpacking):
-        action.add_argument("file", metavar="FILE", type=Path)
+    for action, kind in ((packing, new_file), (unpacking, Path)):
+        action.add_argument("file", metavar="FILE", type=kind)
 
 
 def _pack(arguments: argparse.Namespace) -> int:

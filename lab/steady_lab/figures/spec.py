@@ -136,7 +136,11 @@ def load_figures(reference: str | Path) -> list[Figure]:
             chosen = [figure for figure in _load_file(file) if figure.name == path.stem]
             if chosen:
                 return chosen
-    raise SpecError(f"{path}: cannot be read: no such file, nor a panel of a figure next to it")
+    names = ", ".join(sorted(file.stem for file in path.parent.glob("*.toml"))) or "none"
+    raise SpecError(
+        f"{path}: cannot be read: no such file, nor a panel of a figure next to it (figures: "
+        f"{names})"
+    )
 
 
 def load_figure(reference: str | Path) -> Figure:

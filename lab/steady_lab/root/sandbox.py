@@ -6,6 +6,7 @@ What is built there has the same bytes on every machine: same tools, same paths,
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -43,13 +44,9 @@ def sandbox(
 
     /tmp, /run and /dev/shm are empty, /proc and /sys are not there.
     """
-    if not shutil.which("bwrap"):
-        raise LabError("bwrap is missing: install bubblewrap (`make setup` does, too)")
-    words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session"]
+    words = _new_namespaces()
+    _check_namespaces()
     words += ["--cap-drop", "ALL", "--clearenv", "--ro-bind", str(root), "/", "--dev", "/dev"]
-    if os.getuid() != 0:
-        # Files of the user are root's, as they are where root runs the lab.
-        words += ["--unshare-user", "--uid", "0", "--gid", "0"]
     for empty in ("/dev/shm", "/run", "/tmp"):
         words += ["--tmpfs", empty]
     for place in places:
@@ -58,6 +55,30 @@ def sandbox(
     for name, value in (_processor() | dict(environment)).items():
         words += ["--setenv", name, value]
     return [*words, "--chdir", chdir]
+
+
+def _new_namespaces() -> list[str]:
+    words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session"]
+    if os.getuid() != 0:
+        # Files of the user are root's, as they are where root runs the lab.
+        words += ["--unshare-user", "--uid", "0", "--gid", "0"]
+    return words
+
+
+@functools.cache
+def _check_namespaces() -> None:
+    """Raise LabError, once and first, where bwrap is missing or the system forbids namespaces."""
+    if not shutil.which("bwrap"):
+        raise LabError("bwrap is missing: install bubblewrap (`make setup` does, too)")
+    command = [*_new_namespaces(), "--ro-bind", "/", "/", "true"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise LabError(
+            f"the lab needs new namespaces, which this system forbids: {done.stderr.strip()} (run "
+            "it as root, or set user.max_user_namespaces above 0, kernel.unprivileged_userns_clone "
+            "to 1 and kernel.apparmor_restrict_unprivileged_userns to 0 with sysctl; a container "
+            "needs --privileged)"
+        )
 
 
 def _processor() -> dict[str, str]:
