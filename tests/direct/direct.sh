@@ -39,11 +39,20 @@ refused consent 2 "add --destroy-data chardisk0" write $node data --offset 1M
 direct write $node data --offset 1M --destroy-data chardisk0
 direct read $node back --offset 1M --bytes 3M
 cmp data back
-refused outside 1 "byte 9437184" read $node back --offset 9M --bytes 4K
-refused edge 1 "byte 9433088" read $node back --offset 9433088 --bytes 8K
-refused read-only 1 "byte 16777216" write $node data --offset 16M --destroy-data chardisk0
+regions="its regions are: 1048576+8388608, 16777216+1048576ro"
+refused outside 2 "$regions" read $node back --offset 9M --bytes 4K
+refused edge 2 "$regions" read $node back --offset 9433088 --bytes 8K
+refused read-only 2 "region 16777216+1048576ro of $node is read-only" write $node data --offset 16M --destroy-data chardisk0
 refused end 2 "ends at" read $node back --offset 256M --bytes 4K
 cmp data back
+# Without an offset: the first region.
+direct read $node back
+[ "$(stat -c %s back)" = 8388608 ]
+cmp -n 3145728 data back
+direct bench $node --count 20 --size 64K --json >bench-region.json
+grep -q '"offset": 1048576' bench-region.json
+direct bench $node --count 20 --op write --bytes 1M --offset 4M --destroy-data chardisk0
+refused bench-outside 2 "$regions" bench $node --offset 9M --bytes 1M
 
 head -c 1M /dev/zero >/dev/shm/memory
 direct buffer /dev/shm/memory --bytes 1M --target $node --json >buffer.json

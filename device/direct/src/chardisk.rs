@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ioctls of `/dev/chardiskN`; kernel/uapi/chardisk.h says what they mean.
 
+use std::fmt;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -141,6 +142,20 @@ pub struct Region {
     pub offset: u64,
     pub bytes: u64,
     pub read_only: bool,
+}
+
+impl Region {
+    /// Behind its last byte.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
+impl fmt::Display for Region {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let access = if self.read_only { "ro" } else { "" };
+        write!(to, "{}+{}{access}", self.offset, self.bytes)
+    }
 }
 
 /// Counted since the card was taken.

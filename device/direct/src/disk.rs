@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use steadyio_core::device::{Device, DeviceError};
 
-use crate::chardisk::{self, Info};
+use crate::chardisk::{self, Info, Region};
 use crate::mapping::Mapping;
 
 /// A device that cannot be used.
@@ -61,6 +61,20 @@ impl Disk {
         let file = options.custom_flags(libc::O_DIRECT).open(path).map_err(failed)?;
         let (bytes, block_bytes) = (device.size_bytes, device.logical_block_bytes());
         Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Block(device) })
+    }
+
+    /// The only parts that can be reached; None: all of it can.
+    pub fn regions(&self) -> Option<&[Region]> {
+        match &self.kind {
+            DiskKind::Char(info) if info.has_regions => Some(&info.regions),
+            _ => None,
+        }
+    }
+
+    /// The region that an offset is in.
+    pub fn region_of(&self, offset: u64) -> Option<&Region> {
+        let has = |region: &&Region| (region.offset..region.end()).contains(&offset);
+        self.regions()?.iter().find(has)
     }
 
     /// From the device to the start of the memory; all of it, or an error.

@@ -24,6 +24,9 @@ use crate::mapping::Mapping;
 pub struct Load {
     pub writes: bool,
     pub bytes: usize,
+    /// Where on the device: from this offset on, so many bytes.
+    pub start: u64,
+    pub range_bytes: u64,
     pub count: u64,
     /// Decides the places.
     pub seed: u64,
@@ -58,37 +61,36 @@ pub fn measure(
 ) -> io::Result<Histogram> {
     let memory = Mapping::anonymous(load.bytes)?;
     match (way, &disk.kind) {
-        (Way::Plain, _) => run(disk, load, stop, tick, |offset| match load.writes {
+        (Way::Plain, _) => run(load, stop, tick, |offset| match load.writes {
             true => disk.write(offset, &memory, load.bytes),
             false => disk.read(offset, &memory, load.bytes),
         }),
         (Way::Registered, DiskKind::Char(_)) => {
             let registered = Registered::new(&disk.file, &memory)?;
-            run(disk, load, stop, tick, |offset| {
+            run(load, stop, tick, |offset| {
                 registered.transfer(load.writes, offset, load.bytes).map(drop)
             })
         }
         (Way::Registered, DiskKind::Block(_)) => {
             let mut ring = ring_with(&memory)?;
-            run(disk, load, stop, tick, |offset| fixed(&mut ring, disk, load, offset, &memory))
+            run(load, stop, tick, |offset| fixed(&mut ring, disk, load, offset, &memory))
         }
     }
 }
 
 fn run(
-    disk: &Disk,
     load: &Load,
     stop: &Interrupt,
     tick: &mut dyn FnMut(u64),
     mut call: impl FnMut(u64) -> io::Result<()>,
 ) -> io::Result<Histogram> {
-    let places = (disk.bytes / load.bytes as u64).max(1);
+    let places = (load.range_bytes / load.bytes as u64).max(1);
     let mut latencies = Latencies::default();
     for number in 0..load.count {
         if stop.requested() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let offset = below(draw(load.seed, number), places) * load.bytes as u64;
+        let offset = load.start + below(draw(load.seed, number), places) * load.bytes as u64;
         let begun = Instant::now();
         call(offset)?;
         latencies.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));

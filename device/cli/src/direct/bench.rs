@@ -39,6 +39,12 @@ pub struct Arguments {
     /// Number of bytes per call
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "4K")]
     size: u64,
+    /// Start of the part of the device to measure [default: 0, or the first region]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    offset: Option<u64>,
+    /// Length of the part to measure [default: up to the end of the device or region]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    bytes: Option<u64>,
     /// Number of calls for each way
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
@@ -63,25 +69,36 @@ enum Op {
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let writes = arguments.op == Op::Write;
     let disk = super::open(&arguments.device, writes)?;
-    let bytes = check_size(arguments, &disk).map_err(Failure::with(Status::Usage))?;
+    let (start, range_bytes) = part(arguments, &disk).map_err(Failure::with(Status::Usage))?;
+    let bytes = check_size(arguments, &disk, range_bytes).map_err(Failure::with(Status::Usage))?;
     let consent = arguments.destroy_data.as_deref();
     let claim = writes.then(|| super::allow_writes(&disk, &arguments.device, consent));
     let _claim = claim.transpose()?;
-    let load = Load { writes, bytes, count: arguments.count, seed: arguments.seed };
+    let Arguments { count, seed, .. } = *arguments;
+    let load = Load { writes, bytes, start, range_bytes, count, seed };
     let mut found = Vec::new();
     for way in [Way::Plain, Way::Registered] {
         found.push((way.word(&disk), one(arguments, &disk, way, &load)?));
     }
-    print(&if arguments.json { document(arguments, &found) } else { table(&found) })?;
+    print(&if arguments.json { document(arguments, &load, &found) } else { table(&found) })?;
     Ok(Status::Done)
 }
 
-fn check_size(arguments: &Arguments, disk: &Disk) -> anyhow::Result<usize> {
+/// Offset and length of what is measured.
+fn part(arguments: &Arguments, disk: &Disk) -> anyhow::Result<(u64, u64)> {
+    let writes = arguments.op == Op::Write;
+    let (start, rest) = super::rest(disk, arguments.offset, writes);
+    let bytes = arguments.bytes.unwrap_or(rest);
+    super::check_range(disk, &arguments.device, (start, bytes), writes)?;
+    Ok((start, bytes))
+}
+
+fn check_size(arguments: &Arguments, disk: &Disk, range_bytes: u64) -> anyhow::Result<usize> {
     let (size, unit) = (arguments.size, disk.block_bytes);
     ensure!(
-        size > 0 && size % unit == 0 && size <= BYTES_MAX.min(disk.bytes),
+        size > 0 && size % unit == 0 && size <= BYTES_MAX.min(range_bytes),
         "--size {size}: must be a multiple of the device's {unit} bytes, up to {}",
-        BYTES_MAX.min(disk.bytes)
+        BYTES_MAX.min(range_bytes)
     );
     Ok(size as usize)
 }
@@ -95,7 +112,7 @@ fn one(arguments: &Arguments, disk: &Disk, way: Way, load: &Load) -> Result<Hist
         }
     };
     measure(disk, way, load, &stop, &mut tick).map_err(|error: io::Error| {
-        let failure = super::at(&arguments.device, 0, error);
+        let failure = super::at(&arguments.device, load.start, error);
         Failure { source: failure.source.context(way.word(disk)), ..failure }
     })
 }
@@ -112,7 +129,7 @@ fn table(found: &[(&str, Histogram)]) -> String {
     align(&rows, &[0])
 }
 
-fn document(arguments: &Arguments, found: &[(&str, Histogram)]) -> String {
+fn document(arguments: &Arguments, load: &Load, found: &[(&str, Histogram)]) -> String {
     let one = |(way, histogram): &(&str, Histogram)| {
         json!({
             "way": way,
@@ -126,6 +143,8 @@ fn document(arguments: &Arguments, found: &[(&str, Histogram)]) -> String {
         "device": arguments.device,
         "op": if arguments.op == Op::Write { "randwrite" } else { "randread" },
         "bytes": arguments.size,
+        "offset": load.start,
+        "range_bytes": load.range_bytes,
         "seed": arguments.seed,
         "results": found.iter().map(one).collect::<Vec<_>>(),
     });

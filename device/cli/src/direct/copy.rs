@@ -28,10 +28,10 @@ pub struct ReadArguments {
     /// Output file, or - for standard output; the file appears when it is complete
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Start offset on the device
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "0")]
-    offset: u64,
-    /// Number of bytes [default: up to the end of the device]
+    /// Start offset on the device [default: 0, or the first region]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    offset: Option<u64>,
+    /// Number of bytes [default: up to the end of the device or region]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     bytes: Option<u64>,
 }
@@ -56,11 +56,13 @@ pub struct WriteArguments {
 pub fn read(arguments: &ReadArguments) -> Result<Status, Failure> {
     let ReadArguments { device, file, offset, .. } = arguments;
     let disk = super::open(device, false)?;
-    let bytes = arguments.bytes.unwrap_or(disk.bytes.saturating_sub(*offset));
-    super::check_range(&disk, device, *offset, bytes).map_err(Failure::with(Status::Usage))?;
+    let (offset, rest) = super::rest(&disk, *offset, false);
+    let bytes = arguments.bytes.unwrap_or(rest);
+    super::check_range(&disk, device, (offset, bytes), false)
+        .map_err(Failure::with(Status::Usage))?;
     let stop = super::stop()?;
     if file.as_os_str() == "-" {
-        read_to(&disk, device, *offset, bytes, &mut io::stdout().lock(), &stop)?;
+        read_to(&disk, device, offset, bytes, &mut io::stdout().lock(), &stop)?;
         return Ok(Status::Done);
     }
     let named = || file.display().to_string();
@@ -70,7 +72,7 @@ pub fn read(arguments: &ReadArguments) -> Result<Status, Failure> {
     };
     let new = tempfile::NamedTempFile::new_in(folder).with_context(named);
     let mut new = new.map_err(Failure::with(Status::Usage))?;
-    read_to(&disk, device, *offset, bytes, new.as_file_mut(), &stop)?;
+    read_to(&disk, device, offset, bytes, new.as_file_mut(), &stop)?;
     new.as_file().sync_all().with_context(named).map_err(Failure::with(Status::Failed))?;
     new.persist(file).with_context(named).map_err(Failure::with(Status::Failed))?;
     Ok(Status::Done)
@@ -96,7 +98,7 @@ pub fn write(arguments: &WriteArguments) -> Result<Status, Failure> {
     let WriteArguments { device, file, offset, destroy_data } = arguments;
     let (mut from, bytes) = open_source(file).map_err(Failure::with(Status::Usage))?;
     let disk = super::open(device, true)?;
-    super::check_range(&disk, device, *offset, bytes)
+    super::check_range(&disk, device, (*offset, bytes), true)
         .with_context(|| file.display().to_string())
         .map_err(Failure::with(Status::Usage))?;
     let _claim = super::allow_writes(&disk, device, destroy_data.as_deref())?;

@@ -12,10 +12,11 @@ mod info;
 use std::io;
 use std::path::Path;
 
-use anyhow::{anyhow, ensure};
+use anyhow::{anyhow, bail, ensure};
 use clap::Subcommand;
 use steadyio_bench::run::safety::{self, Claim};
 use steadyio_core::interrupt::Interrupt;
+use steadyio_direct::chardisk::Region;
 use steadyio_direct::disk::{Disk, DiskError, DiskKind};
 
 use crate::exit::{Failure, Status};
@@ -80,8 +81,14 @@ fn allow_writes(disk: &Disk, path: &Path, consent: Option<&str>) -> Result<Optio
     }
 }
 
-/// `offset` and `bytes` are within the device, in whole blocks.
-fn check_range(disk: &Disk, path: &Path, offset: u64, bytes: u64) -> anyhow::Result<()> {
+/// `offset` and `bytes` are within the device, in whole blocks, and within a region if only regions
+/// can be reached.
+fn check_range(
+    disk: &Disk,
+    path: &Path,
+    (offset, bytes): (u64, u64),
+    writes: bool,
+) -> anyhow::Result<()> {
     let (unit, name) = (disk.block_bytes, path.display());
     for (key, value) in [("--offset", offset), ("--bytes", bytes)] {
         ensure!(value % unit == 0, "{key} {value}: must be a multiple of {name}'s {unit} bytes");
@@ -91,7 +98,37 @@ fn check_range(disk: &Disk, path: &Path, offset: u64, bytes: u64) -> anyhow::Res
         "--offset {offset}, {bytes} bytes: {name} ends at {}",
         disk.bytes
     );
+    let Some(regions) = disk.regions() else { return Ok(()) };
+    let found = disk.region_of(offset).filter(|region| bytes <= region.end() - offset);
+    let Some(region) = found else {
+        let all: Vec<String> = regions.iter().map(ToString::to_string).collect();
+        bail!(
+            "--offset {offset}, {bytes} bytes: not in one region of {name}; its regions are: {}",
+            all.join(", ")
+        );
+    };
+    ensure!(
+        !(writes && region.read_only),
+        "--offset {offset}, {bytes} bytes: region {region} of {name} is read-only"
+    );
     Ok(())
+}
+
+/// From `offset` on, as far as the device or its region goes. Without an offset: all of it, or of its
+/// first region that allows what is to be done.
+fn rest(disk: &Disk, offset: Option<u64>, writes: bool) -> (u64, u64) {
+    let usable = |region: &&Region| !(writes && region.read_only);
+    match (offset, disk.regions()) {
+        (None, Some(regions)) => regions
+            .iter()
+            .find(usable)
+            .map_or((0, disk.bytes), |region| (region.offset, region.bytes)),
+        (offset, _) => {
+            let offset = offset.unwrap_or(0);
+            let end = disk.region_of(offset).map_or(disk.bytes, Region::end);
+            (offset, end.saturating_sub(offset))
+        }
+    }
 }
 
 fn stop() -> Result<Interrupt, Failure> {
