@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/of.h>
 #include <linux/of_address.h>
+#include <linux/sizes.h>
 
 #include "chario.h"
 
@@ -47,14 +48,24 @@ static bool is_reserved_node(const struct range_of_memory *range)
 	return is_inside;
 }
 
+/*
+ * What /proc/iomem calls Reserved, and nothing else. Video memory, ROMs and the firmware's tables
+ * have page structures on a PC, too, and are not RAM of the kernel's either. Its first MiB, where
+ * ROMs are, is Reserved in parts.
+ */
+static bool is_reserved_resource(const struct range_of_memory *range)
+{
+	return (!IS_ENABLED(CONFIG_X86) || range->start >= SZ_1M) &&
+	       region_intersects(range->start, range->bytes, IORESOURCE_MEM, IORES_DESC_RESERVED) ==
+		       REGION_INTERSECTS;
+}
+
 /* Memory that the kernel has never given to anybody, and has a struct page of. */
 static bool is_reserved(const struct range_of_memory *range)
 {
 	u64 pfn = range->start >> PAGE_SHIFT, end = (range->start + range->bytes) >> PAGE_SHIFT;
 
-	if (region_intersects(range->start, range->bytes, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
-		    REGION_DISJOINT &&
-	    !is_reserved_node(range))
+	if (!is_reserved_resource(range) && !is_reserved_node(range))
 		return false;
 	for (; pfn < end; pfn++)
 		if (!pfn_valid(pfn) || !PageReserved(pfn_to_page(pfn)))
@@ -88,7 +99,7 @@ int chario_declared_add(const char *text)
 		return -EINVAL;
 	}
 	if (!is_reserved(&ranges[range_count])) {
-		pr_err("%s: memory: %#llx+%#llx is not reserved\n", CHARIO_NAME,
+		pr_err("%s: memory: %#llx+%#llx is not Reserved in /proc/iomem\n", CHARIO_NAME,
 		       ranges[range_count].start, ranges[range_count].bytes);
 		return -EINVAL;
 	}

@@ -12,7 +12,8 @@ echo "$card" >"$CHARIO/take" || fail "take $card"
 echo "$card" >"$CHARIO/give" || fail "give $card"
 
 rmmod chario
-for memory in 1M+4K 16M+4K 511M+2M 575M+2M 512M+4G 512M 512M+1 512M+0 1 512M+4Kx; do
+# Video memory, the ROM of its card and the system's are reserved, too, and no RAM.
+for memory in 640K+64K 640K+4K 736K+32K 768K+32K 960K+64K 1020K+4K 1020K+8K 1M+4K 16M+4K 511M+2M 575M+2M 512M+4G 512M 512M+1 512M+0 1 512M+4Kx; do
 	! insmod "$STEADY_MODULE_CHARIO" "memory=$memory" 2>/dev/null ||
 		fail "memory=$memory was accepted"
 done
