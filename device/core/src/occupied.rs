@@ -7,13 +7,16 @@ use std::path::Path;
 
 use crate::device::Device;
 
+/// Meaning of a store's signature.
+pub const STORE: &str = "a store of steadyio";
+
 /// Magic numbers on disk: offset, bytes, what they mean. From the formats' own headers.
 const SIGNATURES: [(u64, &[u8], &str); 18] = [
     (510, &[0x55, 0xaa], "a boot sector (MBR or FAT)"),
     (512, b"EFI PART", "a GPT partition table"),
     (4_096, b"EFI PART", "a GPT partition table"),
     (0x438, &[0x53, 0xef], "an ext2, ext3 or ext4 filesystem"),
-    (0, b"STDYSTOR", "a store of steadyio"),
+    (0, b"STDYSTOR", STORE),
     (0, b"XFSB", "an XFS filesystem"),
     (0x1_0040, b"_BHRfS_M", "a btrfs filesystem"),
     (1_024, &[0x10, 0x20, 0xf5, 0xf2], "an f2fs filesystem"),
@@ -66,11 +69,17 @@ pub fn partitions(device: &Device) -> Vec<String> {
 
 /// Who uses the device or a partition of it, as far as /proc and sysfs show.
 pub fn users(device: &Device) -> String {
+    let users = known_users(device);
+    if users.is_empty() { "opened exclusively by another program".into() } else { users.join(", ") }
+}
+
+/// The same, one by one: mounts, swap, and devices that it is part of.
+pub fn known_users(device: &Device) -> Vec<String> {
     let mut dirs = vec![device.sysfs.clone()];
     dirs.extend(partitions(device).iter().map(|name| device.sysfs.join(name)));
     let mut users: Vec<String> = dirs.iter().flat_map(|dir| users_of(dir)).collect();
     users.dedup();
-    if users.is_empty() { "opened exclusively by another program".into() } else { users.join(", ") }
+    users
 }
 
 fn users_of(sysfs: &Path) -> Vec<String> {

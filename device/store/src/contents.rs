@@ -10,6 +10,9 @@ use crate::format::records::Extent;
 use crate::storage::{BLOCK_BYTES, Storage};
 use crate::store::Store;
 
+/// After so many a writer looks again whether it is alone: the place may be another's by then.
+const GUARDED_BYTES: u64 = 4 << 20;
+
 /// Whole blocks from a place whose address is a multiple of a block: nothing is copied.
 pub(crate) fn check_alignment(what: &'static str, value: u64) -> Result<(), StoreError> {
     if value % BLOCK_BYTES == 0 { Ok(()) } else { Err(StoreError::Alignment { what, value }) }
@@ -24,13 +27,15 @@ pub struct Unloading<'a, S: Storage> {
     /// As it will be.
     extent: Extent,
     crc: Option<Hasher>,
+    /// Written since the generation was checked.
+    unguarded_bytes: u64,
 }
 
 impl<'a, S: Storage> Unloading<'a, S> {
     /// `extent` has its new place, and no contents yet.
     pub(crate) fn new(store: &'a mut Store<S>, id: u64, extent: Extent) -> Unloading<'a, S> {
         let crc = extent.crc.map(|_| Hasher::new());
-        Unloading { store, id, extent, crc }
+        Unloading { store, id, extent, crc, unguarded_bytes: 0 }
     }
 
     /// Appends a piece: of whole blocks, but for the last.
@@ -46,6 +51,11 @@ impl<'a, S: Storage> Unloading<'a, S> {
             return Err(StoreError::TooLong { id: self.id, bytes, extent_bytes });
         }
         let (blocks, rest) = piece.split_at(piece.len() - piece.len() % BLOCK);
+        if self.unguarded_bytes >= GUARDED_BYTES {
+            self.store.check_generation()?;
+            self.unguarded_bytes = 0;
+        }
+        self.unguarded_bytes += piece.len() as u64;
         let write_error = || io_error("writing contents");
         let at = self.extent.start + valid_bytes;
         if !blocks.is_empty() {

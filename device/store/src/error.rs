@@ -26,8 +26,26 @@ pub enum StoreError {
     )]
     Version { found: u32 },
     /// Both superblocks.
-    #[error("superblock: {first}; its copy: {copy}: the store cannot be opened")]
+    #[error(
+        "superblock: {first}; at the end of the device: {copy} (steady store repair searches the \
+         device for the copy)"
+    )]
     Superblocks { first: NoSuperblock, copy: NoSuperblock },
+    /// On a device of another size the copy is not at the end.
+    #[error(
+        "holds records of a store, but no superblock at its start or end (steady store repair \
+         searches the device for the copy)"
+    )]
+    OnlyRecords,
+    /// Of the device, all of which was read.
+    #[error("holds no superblock of a store, nor a copy of one whose records are whole")]
+    NoCopy,
+    /// Which of the stores that lay there counts cannot be told.
+    #[error(
+        "holds copies of superblocks of {} stores, at {}: which one counts is unknown",
+        .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    SeveralCopies(Vec<u64>),
     /// A part is missing.
     #[error(
         "the store has {store_bytes} bytes, but only {size_bytes} are there: an incomplete \
@@ -77,6 +95,18 @@ pub enum StoreError {
     /// What is on the device is the state before or after the change that failed.
     #[error("an earlier write or flush of the records failed: open the store again")]
     Failed,
+    /// By a path that no lock covers. Nothing that was staged counts.
+    #[error(
+        "another program changed the store meanwhile, by another path: nothing was changed (use one \
+         path for a store)"
+    )]
+    Moved,
+    /// The same, at the same moment: one of the two changes is lost.
+    #[error(
+        "another program changed the store at the same moment, by another path: steady store check \
+         shows what it has now (use one path for a store)"
+    )]
+    Raced,
     #[error("interrupted")]
     Interrupted,
 }

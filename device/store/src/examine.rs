@@ -11,7 +11,7 @@ use steadyio_core::memory::AlignedBuffer;
 
 use crate::error::StoreError;
 use crate::format::BLOCK;
-use crate::format::geometry::{Geometry, copy_at};
+use crate::format::geometry::{ALIGN_BYTES_MAX, Geometry, copy_at};
 use crate::format::records::{self, Extent, Record};
 use crate::format::superblock::{self, NoSuperblock};
 use crate::places::Places;
@@ -112,7 +112,16 @@ pub struct Examined {
 
 /// Reads both superblocks and both areas.
 pub fn examine<S: Storage>(storage: &mut S) -> Result<Examined, StoreError> {
-    let (geometry, mut problems) = find_superblock(storage)?;
+    let (geometry, problems) = find_superblock(storage)?;
+    examine_areas(storage, geometry, problems)
+}
+
+/// The same, with a superblock that was found, and what was wrong with it. Called for a repair.
+pub(crate) fn examine_areas<S: Storage>(
+    storage: &mut S,
+    geometry: Geometry,
+    mut problems: Vec<Problem>,
+) -> Result<Examined, StoreError> {
     let mut areas = Vec::with_capacity(2);
     for area in 0..2 {
         areas.push(read_area(storage, &geometry, area, &mut problems)?);
@@ -130,10 +139,7 @@ fn find_superblock<S: Storage>(storage: &mut S) -> Result<(Geometry, Vec<Problem
     let size_bytes = storage.limits().size_bytes;
     let Some(last) = copy_at(size_bytes) else { return Err(StoreError::NoStore) };
     let mut block = AlignedBuffer::new(BLOCK, false)?;
-    let mut read = |at| match storage.read_at(&mut block, at) {
-        Ok(()) => superblock::decode(&block),
-        Err(_) => Err(NoSuperblock::Unreadable),
-    };
+    let mut read = |at| superblock_at(storage, &mut block, at);
     match read(0) {
         // Another program has a right to the device, whatever is at its end.
         Err(NoSuperblock::Version(found)) => Err(StoreError::Version { found }),
@@ -150,13 +156,44 @@ fn find_superblock<S: Storage>(storage: &mut S) -> Result<(Geometry, Vec<Problem
         )),
         Err(first) => match read(last) {
             Ok(copy) if copy.copy_at() == last => Ok((copy, vec![Problem::Superblock(first)])),
-            Err(NoSuperblock::Magic) if first == NoSuperblock::Magic => Err(StoreError::NoStore),
+            Err(NoSuperblock::Magic) if first == NoSuperblock::Magic => {
+                Err(if has_records(storage)? {
+                    StoreError::OnlyRecords
+                } else {
+                    StoreError::NoStore
+                })
+            }
             copy => {
                 let copy = copy.err().unwrap_or(NoSuperblock::Magic);
                 Err(StoreError::Superblocks { first, copy })
             }
         },
     }
+}
+
+pub(crate) fn superblock_at<S: Storage>(
+    storage: &mut S,
+    block: &mut [u8],
+    at: u64,
+) -> Result<Geometry, NoSuperblock> {
+    match storage.read_at(block, at) {
+        Ok(()) => superblock::decode(block),
+        Err(_) => Err(NoSuperblock::Unreadable),
+    }
+}
+
+/// Whether there are records where those of a store with a usual alignment begin. Asked only of what
+/// has no superblock.
+fn has_records<S: Storage>(storage: &mut S) -> Result<bool, StoreError> {
+    let size_bytes = storage.limits().size_bytes;
+    let mut block = AlignedBuffer::new(BLOCK, false)?;
+    let aligns = (0..).map(|power| BLOCK_BYTES << power).take_while(|&at| at <= ALIGN_BYTES_MAX);
+    for at in aligns.take_while(|at| at.saturating_add(BLOCK_BYTES) <= size_bytes) {
+        if storage.read_at(&mut block, at).is_ok() && records::decode(&block).is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The blocks of an area that are whole and where they belong.

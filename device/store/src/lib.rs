@@ -11,7 +11,8 @@
 //!
 //! Reading order: [`storage`] (what a store lies on), [`mod@format`] (the bytes), [`places`] (where is
 //! room), [`examine`] (what is on a device), [`store`] (open, change, make durable), [`contents`]
-//! (load and unload piece by piece), [`check`] (everything read and said).
+//! (load and unload piece by piece), [`check`] (everything read and said),
+//! [`repair`] (a superblock from its copy).
 
 pub mod check;
 pub mod contents;
@@ -19,6 +20,7 @@ pub mod error;
 pub mod examine;
 pub mod format;
 pub mod places;
+pub mod repair;
 pub mod storage;
 pub mod store;
 

@@ -304,7 +304,7 @@ impl<S: Storage> Store<S> {
                 empty(&self.moved(id)?)
             }
         };
-        self.settle()?;
+        self.before_contents()?;
         Ok(Unloading::new(self, id, extent))
     }
 

@@ -30,7 +30,7 @@ impl From<OpenError> for Error {
             OpenError::InUse { .. } | OpenError::Locked { .. } | OpenError::Holds { .. } => {
                 Status::State
             }
-            OpenError::Io { .. } | OpenError::ReadOnly { .. } | OpenError::Memory(_) => {
+            OpenError::Io { .. } | OpenError::ReadOnly { .. } | OpenError::Backing { .. } => {
                 Status::Failed
             }
         };
@@ -47,10 +47,12 @@ impl From<StoreError> for Error {
             E::Damaged(_) | E::Superblocks { .. } | E::Truncated { .. } | E::Contents { .. } => {
                 Status::StoreDamaged
             }
+            E::OnlyRecords | E::NoCopy | E::SeveralCopies(_) => Status::StoreDamaged,
             E::NoStore | E::Version { .. } => Status::StoreNone,
             E::Geometry(_) | E::Empty | E::TooLong { .. } => Status::Invalid,
             E::Buffer { .. } | E::Alignment { .. } => Status::Invalid,
             E::Exists(_) | E::TooManyStaged | E::ReadOnly | E::Failed => Status::State,
+            E::Moved | E::Raced => Status::State,
             E::Io { .. } | E::Memory(_) | E::Interrupted => Status::Failed,
         };
         Error::new(status, with_causes(&error))

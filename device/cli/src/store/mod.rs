@@ -4,6 +4,7 @@
 //! The work is in `steadyio_store`; this has its arguments, what is overwritten, and what is said.
 
 mod create;
+mod repair;
 mod report;
 mod transfer;
 
@@ -21,7 +22,7 @@ use crate::exit::{Failure, Status};
 use crate::output::print;
 
 const HELP: &str = "Exit status: 0 success; 1 failure or rejection (nothing was changed); 2 usage \
-error; 3 damage found (check); 130 interrupted (the store is unchanged).";
+error; 3 damage found (check, repair --check); 130 interrupted (the store is unchanged).";
 
 /// Store data in numbered, contiguous extents of a device, without a file system
 ///
@@ -61,6 +62,9 @@ enum Action {
     /// Read everything, report extents and damage, and change nothing
     #[command(after_help = HELP)]
     Check(report::Arguments),
+    /// Write a damaged superblock again from its copy, or the copy from the superblock
+    #[command(after_help = HELP)]
+    Repair(repair::Arguments),
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
@@ -72,6 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Action::List(arguments) => report::list(arguments),
         Action::Delete { device, id } => delete(device, id),
         Action::Check(arguments) => report::check(arguments, &stop),
+        Action::Repair(arguments) => repair::run(arguments, &stop),
     }
 }
 

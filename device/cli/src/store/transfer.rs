@@ -149,6 +149,7 @@ pub fn put(arguments: &Put, stop: &Interrupt) -> Result<Status, Failure> {
     store.flush().map_err(failure(device))?;
     transfer.device += began.elapsed();
     let flushed = store.commands().since(before);
+    transfer.commands.reads += flushed.reads;
     transfer.commands.writes += flushed.writes;
     transfer.commands.flushes += flushed.flushes;
     transfer.id = *id;

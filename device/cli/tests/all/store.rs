@@ -74,7 +74,7 @@ fn what_is_put_is_got_listed_checked_and_deleted() {
     let (store, file) = (place.store.as_str(), place.file.as_str());
     let said = good(&["put", store, "7", file]);
     assert!(
-        said.starts_with("extent 7: 1000001 bytes; 0 reads, 3 writes, 3 flushes in "),
+        said.starts_with("extent 7: 1000001 bytes; 2 reads, 3 writes, 3 flushes in "),
         "{said}"
     );
     let copy = place.at("copy");
@@ -262,4 +262,97 @@ fn an_interrupted_put_leaves_what_was_there() {
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("interrupted: the store is as before"), "{}", stderr(&output));
     assert_eq!(steady(&["get", store, "1", "-"]).stdout, contents(9_000));
+}
+
+/// Puts by one of several programs: whether each that succeeded is there is asked at the end.
+fn put_again_and_again(path: &str, id: u64, file: &Path, rounds: u32) -> Option<u32> {
+    let mut last = None;
+    for round in 0..rounds {
+        fs::write(file, numbered(id, round)).unwrap();
+        let output = steady(&["put", path, &id.to_string(), file.to_str().unwrap()]);
+        match output.status.code() {
+            Some(0) => last = Some(round),
+            _ => assert!(stderr(&output).contains("another program"), "{}", stderr(&output)),
+        }
+    }
+    last
+}
+
+fn numbered(id: u64, round: u32) -> Vec<u8> {
+    format!("{id} {round} ").into_bytes().repeat(3_000)[..9_000].to_vec()
+}
+
+/// So many programs at a time, on paths to one store.
+fn no_put_that_succeeded_is_lost(programs: u64, paths: &[String]) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut succeeded = Vec::new();
+    std::thread::scope(|scope| {
+        let one = |id: u64| {
+            let (path, file) = (&paths[id as usize % paths.len()], dir.path().join(id.to_string()));
+            scope.spawn(move || (id, put_again_and_again(path, id, &file, 6)))
+        };
+        let running: Vec<_> = (0..programs).map(one).collect();
+        succeeded.extend(running.into_iter().map(|thread| thread.join().unwrap()));
+    });
+    assert!(succeeded.iter().any(|(_, last)| last.is_some()), "none succeeded");
+    good(&["check", &paths[0]]);
+    for (id, last) in succeeded {
+        let Some(last) = last else { continue };
+        let got = steady(&["get", &paths[0], &id.to_string(), "-"]);
+        assert_eq!(got.stdout, numbered(id, last), "{id}: {last}: {}", stderr(&got));
+    }
+}
+
+#[test]
+fn two_and_eight_programs_on_one_file_by_any_path_lose_nothing() {
+    for programs in [2, 8] {
+        let place = Place::new(10);
+        let at = |name: &str| place.at(name).to_str().unwrap().to_string();
+        let mut paths = vec![place.store.clone(), at("hard"), at("soft")];
+        fs::hard_link(&place.store, &paths[1]).unwrap();
+        std::os::unix::fs::symlink(&place.store, &paths[2]).unwrap();
+        no_put_that_succeeded_is_lost(programs, &std::mem::take(&mut paths));
+    }
+}
+
+#[test]
+fn two_and_eight_programs_on_one_device_by_any_path_lose_nothing() {
+    for programs in [2, 8] {
+        let Some(disk) = LoopDisk::new(8, &[]) else { return };
+        let other = disk.dir.path().join("node").to_str().unwrap().to_string();
+        let number = fs::read_to_string(format!("/sys/block/{}/dev", disk.name())).unwrap();
+        let mut made = Command::new("mknod");
+        made.args([other.as_str(), "b"]).args(number.trim().split(':'));
+        assert!(made.status().unwrap().success());
+        good(&["create", &disk.node, "--align", "64K", "--extents", "10"]);
+        let backing = disk.backing.to_str().unwrap().to_string();
+        no_put_that_succeeded_is_lost(programs, &[disk.node.clone(), backing, other]);
+    }
+}
+
+#[test]
+fn a_superblock_is_repaired_when_asked_and_said() {
+    let place = Place::new(5_000);
+    good(&["put", &place.store, "1", &place.file]);
+    assert!(good(&["repair", &place.store]).ends_with("both superblocks are good\n"));
+    let mut image = fs::read(&place.store).unwrap();
+    image[..512].fill(0);
+    image.resize(image.len() + (1 << 20), 0);
+    fs::write(&place.store, &image).unwrap();
+    let said = refused(1, &["get", &place.store, "1", "-"]);
+    assert!(said.contains("steady store repair"), "{said}");
+    let output = steady(&["repair", &place.store, "--check"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(fs::read(&place.store).unwrap(), image, "--check writes nothing");
+    // Something else lies where the superblock was.
+    image[510..512].copy_from_slice(&[0x55, 0xaa]);
+    fs::write(&place.store, &image).unwrap();
+    let said = refused(1, &["repair", &place.store]);
+    assert!(said.contains("a boot sector") && said.contains("add --force"), "{said}");
+    let said = good(&["repair", &place.store, "--force"]);
+    assert!(
+        said.contains("its copy at byte 8384512 is good: the damaged one was written"),
+        "{said}"
+    );
+    assert_eq!(steady(&["get", &place.store, "1", "-"]).stdout, contents(5_000));
 }

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use steadyio_core::device::{Device, DeviceError};
-use steadyio_core::memory::{AlignedBuffer, MemoryError};
-use steadyio_core::occupied::{HEAD_BYTES, partitions, signature, users};
+use steadyio_core::memory::AlignedBuffer;
+use steadyio_core::occupied::{HEAD_BYTES, STORE, known_users, partitions, signature, users};
 
-use super::chardisk;
 use super::{BLOCK_BYTES, Commands, Limits, Storage};
+use super::{aliases, chardisk};
 
 /// Of a file: what one call transfers.
 const FILE_COMMAND_BYTES: u64 = 1 << 20;
@@ -43,11 +43,15 @@ pub enum OpenError {
     Locked { path: PathBuf },
     #[error("{}: is read-only", path.display())]
     ReadOnly { path: PathBuf },
+    /// Who opened the file below a loop device could change the store, too.
+    #[error(
+        "{}: its file {} cannot be locked: {source} (open that file instead of the loop device)",
+        path.display(), backing.display()
+    )]
+    Backing { path: PathBuf, backing: PathBuf, source: io::Error },
     /// It was to be empty.
     #[error("{} holds {what}, which would be lost", path.display())]
     Holds { path: PathBuf, what: String },
-    #[error(transparent)]
-    Memory(#[from] MemoryError),
     /// Directories, pipes, terminals and the like.
     #[error("{}: must be a block device, a /dev/chardiskN or a regular file", path.display())]
     Kind { path: PathBuf },
@@ -79,6 +83,8 @@ pub struct FileStorage {
     /// Longest call.
     call_bytes: u64,
     commands: Commands,
+    /// They hold locks on other names of the same bytes.
+    _aliases: Vec<File>,
 }
 
 impl FileStorage {
@@ -110,6 +116,9 @@ impl FileStorage {
             io::ErrorKind::WouldBlock => OpenError::Locked { path: path.into() },
             _ => at(error),
         })?;
+        if !kind.is_char_device() {
+            opened._aliases = aliases::lock_all(path, &opened.file, access)?;
+        }
         opened.limits.size_bytes = opened.file.seek(SeekFrom::End(0)).map_err(at)?;
         Ok(opened)
     }
@@ -122,21 +131,25 @@ impl FileStorage {
         }
     }
 
+    /// What else than a store has its data at the start, as far as that is known.
+    pub fn foreign_format(&mut self, path: &Path) -> Result<Option<String>, OpenError> {
+        if let Some(partitions) = partitions_of(path) {
+            return Ok(Some(partitions));
+        }
+        // Of a start that cannot be read nothing is known.
+        let head = self.head().unwrap_or_default();
+        Ok(signature(&head).filter(|what| *what != STORE).map(str::to_string))
+    }
+
     fn held(&mut self, path: &Path) -> Result<Option<String>, OpenError> {
-        if let Ok(device) = Device::open(path) {
-            let partitions = partitions(&device);
-            if !partitions.is_empty() {
-                return Ok(Some(format!("partitions ({})", partitions.join(", "))));
-            }
+        if let Some(partitions) = partitions_of(path) {
+            return Ok(Some(partitions));
         }
-        let looked_at = HEAD_BYTES.next_multiple_of(BLOCK_BYTES).min(self.limits.size_bytes);
-        let bytes = (looked_at - looked_at % BLOCK_BYTES) as usize;
-        if bytes == 0 {
-            return Ok((looked_at > 0).then(|| "other data".into()));
-        }
-        let mut head = AlignedBuffer::new(bytes, false)?;
         let at = |source| OpenError::Io { path: path.into(), source };
-        self.read_at(&mut head, 0).map_err(at)?;
+        let head = self.head().map_err(at)?;
+        if head.is_empty() {
+            return Ok((self.limits.size_bytes > 0).then(|| "other data".into()));
+        }
         let is_file = self.file.metadata().map_err(at)?.is_file();
         Ok(match signature(&head) {
             Some(what) => Some(what.to_string()),
@@ -146,15 +159,38 @@ impl FileStorage {
         })
     }
 
+    /// What signatures are in, in whole blocks.
+    fn head(&mut self) -> io::Result<Vec<u8>> {
+        let looked_at = HEAD_BYTES.next_multiple_of(BLOCK_BYTES).min(self.limits.size_bytes);
+        let bytes = (looked_at - looked_at % BLOCK_BYTES) as usize;
+        if bytes == 0 {
+            return Ok(Vec::new());
+        }
+        let mut head = AlignedBuffer::new(bytes, false).map_err(io::Error::other)?;
+        self.read_at(&mut head, 0)?;
+        Ok(head.to_vec())
+    }
+
     fn of(file: File, limits: Limits) -> FileStorage {
         let call_bytes = limits.command_bytes;
-        FileStorage { file, limits, call_bytes, commands: Commands::default() }
+        FileStorage {
+            file,
+            limits,
+            call_bytes,
+            commands: Commands::default(),
+            _aliases: Vec::new(),
+        }
     }
 
     /// How many commands this many bytes are.
     fn count(&self, bytes: usize) -> u64 {
         (bytes as u64).div_ceil(self.limits.command_bytes)
     }
+}
+
+fn partitions_of(path: &Path) -> Option<String> {
+    let partitions = partitions(&Device::open(path).ok()?);
+    (!partitions.is_empty()).then(|| format!("partitions ({})", partitions.join(", ")))
 }
 
 fn open_direct(path: &Path, access: Access, more: OFlags) -> io::Result<File> {
@@ -173,12 +209,21 @@ fn open_direct(path: &Path, access: Access, more: OFlags) -> io::Result<File> {
 /// Exclusively, if it is to be changed: that fails for what is mounted, and keeps mounts away.
 fn open_device(path: &Path, access: Access) -> Result<File, OpenError> {
     let exclusive = if access == Access::Change { OFlags::EXCL } else { OFlags::empty() };
-    open_direct(path, access, exclusive).map_err(|source| {
+    let open = || open_direct(path, access, exclusive);
+    let busy = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
+    let opened = match open() {
+        // Another store's program ends soon; a mount stays.
+        Err(error)
+            if busy(&error) && Device::open(path).is_ok_and(|d| known_users(&d).is_empty()) =>
+        {
+            retried(open)
+        }
+        opened => opened,
+    };
+    opened.map_err(|source| {
         let path = path.to_path_buf();
-        match (source.kind(), Device::open(&path)) {
-            (io::ErrorKind::ResourceBusy, Ok(device)) => {
-                OpenError::InUse { path, by: users(&device) }
-            }
+        match Device::open(&path) {
+            Ok(device) if busy(&source) => OpenError::InUse { path, by: users(&device) },
             _ => OpenError::Io { path, source },
         }
     })
@@ -223,15 +268,23 @@ fn open_alone(path: &Path, access: Access) -> io::Result<File> {
         flags |= OFlags::EXCL;
     }
     options.custom_flags(flags.bits() as i32);
+    retried(|| options.open(path))
+}
+
+/// Waits for a program that has what is asked for, and may be about to end.
+pub(super) fn retried<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let began = Instant::now();
     loop {
-        match options.open(path) {
+        match ask() {
             Err(error)
-                if error.kind() == io::ErrorKind::ResourceBusy && began.elapsed() < LOCK_MAX =>
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy
+                ) && began.elapsed() < LOCK_MAX =>
             {
                 thread::sleep(LOOK_EVERY);
             }
-            opened => return opened,
+            answer => return answer,
         }
     }
 }
@@ -263,15 +316,7 @@ fn lock(file: &File, access: Access) -> io::Result<()> {
         Access::Read => FlockOperation::NonBlockingLockShared,
         Access::Change => FlockOperation::NonBlockingLockExclusive,
     };
-    let began = Instant::now();
-    loop {
-        match flock(file, operation) {
-            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_MAX => {
-                thread::sleep(LOOK_EVERY);
-            }
-            locked => return Ok(locked?),
-        }
-    }
+    retried(|| Ok(flock(file, operation)?))
 }
 
 impl Storage for FileStorage {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a store lies on: something that is read and written at any aligned place, and flushed.
 
+mod aliases;
 mod chardisk;
 pub mod file;
 

@@ -5,6 +5,7 @@ use steadyio_core::memory::AlignedBuffer;
 
 use super::Store;
 use crate::error::{StoreError, io_error};
+use crate::examine::Current;
 use crate::format::BLOCK;
 use crate::format::geometry::snapshot_blocks;
 use crate::format::records::{self, ENTRIES_MAX, Entry, Head};
@@ -26,6 +27,7 @@ impl<S: Storage> Store<S> {
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
+        self.check_generation()?;
         if self.current.blocks == self.geometry.area_blocks() {
             self.write_snapshot()?;
         }
@@ -39,10 +41,41 @@ impl<S: Storage> Store<S> {
             self.geometry.area_at(self.current.area) + u64::from(self.current.blocks) * BLOCK_BYTES;
         self.storage.write_at(&self.block, at).map_err(io_error("writing a record"))?;
         self.storage.flush().map_err(flush_error())?;
+        self.check_record(at)?;
         self.current.blocks += 1;
         self.current.extents = self.extents();
         self.staged.clear();
         Ok(())
+    }
+
+    /// Fails if another program has made changes durable since the records were read, by a path that
+    /// no lock covers. Then they are where the next change would go, or, if the area is full, in the
+    /// other one. Epoch and index of the last record are the generation.
+    pub(crate) fn check_generation(&mut self) -> Result<(), StoreError> {
+        let Current { area, blocks, epoch, .. } = self.current;
+        let is_full = blocks == self.geometry.area_blocks();
+        let (area, index, later) = match is_full {
+            true => (1 - area, 0, self.epoch_max.saturating_add(1)),
+            false => (area, blocks, epoch),
+        };
+        let at = self.geometry.area_at(area) + u64::from(index) * BLOCK_BYTES;
+        let read = self.storage.read_at(&mut self.block, at);
+        read.map_err(io_error("reading where the next record goes"))?;
+        let Some(record) = records::decode(&self.block) else { return Ok(()) };
+        let Head { store, epoch, index: found, .. } = record.head;
+        if store == self.geometry.id && found == index && epoch >= later {
+            self.failed = true;
+            return Err(StoreError::Moved);
+        }
+        Ok(())
+    }
+
+    /// Fails if the record that was written, which is in the block, is not there any more.
+    fn check_record(&mut self, at: u64) -> Result<(), StoreError> {
+        let written = self.block.to_vec();
+        let read = self.storage.read_at(&mut self.block, at);
+        read.map_err(io_error("reading the record that was written"))?;
+        if self.block[..] == written[..] { Ok(()) } else { Err(StoreError::Raced) }
     }
 
     fn head(&self, is_snapshot: bool, index: u32) -> Head {
@@ -67,6 +100,11 @@ impl<S: Storage> Store<S> {
         }
         let at = self.geometry.area_at(self.current.area);
         self.storage.write_at(&bytes, at).map_err(io_error("writing a snapshot"))
+    }
+
+    /// Before contents are written. What was read a moment ago is not read again.
+    pub(super) fn before_contents(&mut self) -> Result<(), StoreError> {
+        if self.settled { self.check_generation() } else { self.settle() }
     }
 
     /// Before anything is written over places that the records do not name any more.

@@ -2,6 +2,7 @@
 //! Stores on real files and block devices.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -75,6 +76,52 @@ fn one_program_changes_it_or_several_read_it() {
         let said = open(access).unwrap_err().to_string();
         assert!(said.contains("another program has this store open"), "{said}");
     }
+}
+
+#[test]
+fn a_loop_device_and_its_file_are_one_store() {
+    let Some(disk) = LoopDisk::new(16, &[]) else { return };
+    let paths = [Path::new(&disk.node), disk.backing.as_path()];
+    for (first, second) in [(0, 1), (1, 0)] {
+        let _first = FileStorage::open(paths[first], Access::Change).unwrap();
+        for access in [Access::Read, Access::Change] {
+            let refused = FileStorage::open(paths[second], access);
+            assert!(matches!(refused, Err(OpenError::Locked { .. })), "{refused:?}");
+        }
+    }
+    let _readers = paths.map(|path| FileStorage::open(path, Access::Read).unwrap());
+}
+
+#[test]
+fn loop_devices_on_two_parts_of_a_file_are_two_stores() {
+    let Some(disk) = LoopDisk::new(16, &["--sizelimit=8M"]) else { return };
+    let run = |arguments: &[&str]| {
+        let output = Command::new("losetup").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_string()
+    };
+    let backing = disk.backing.to_str().unwrap();
+    let other = run(&["--find", "--show", "--offset=8M", backing]);
+    let open = |path: &str| FileStorage::open(Path::new(path), Access::Change);
+    let both = (open(&disk.node), open(&other));
+    let whole = open(backing);
+    run(&["--detach", &other]);
+    assert!(both.0.is_ok() && both.1.is_ok(), "{both:?}");
+    assert!(matches!(whole, Err(OpenError::Locked { .. })), "{whole:?}");
+}
+
+#[test]
+fn another_node_of_a_device_is_the_same_store() {
+    let Some(disk) = LoopDisk::new(16, &[]) else { return };
+    let node = disk.dir.path().join("node");
+    let number = fs::metadata(&disk.node).unwrap().rdev();
+    let number = [rustix::fs::major(number), rustix::fs::minor(number)].map(|n| n.to_string());
+    let made = Command::new("mknod").arg(&node).arg("b").args(&number).status().unwrap();
+    assert!(made.success());
+    let _writer = FileStorage::open(&node, Access::Change).unwrap();
+    let device = Path::new(&disk.node);
+    assert!(matches!(FileStorage::open(device, Access::Read), Err(OpenError::Locked { .. })));
+    assert!(matches!(FileStorage::open(device, Access::Change), Err(OpenError::InUse { .. })));
 }
 
 #[test]

@@ -11,3 +11,6 @@ mod files;
 mod limits;
 mod model;
 mod power_cut;
+mod repaired;
+mod stored;
+mod writers;
