@@ -12,6 +12,7 @@
  *   chario_memory    pages -> scatterlist; chario_buffers: registered buffers
  *   chario_declared  memory that is registered by its physical address
  *   chario_queue     whose operation is next on the card
+ *   chario_order     the order between a lane and mmcblk's queue, which k2 keeps
  *   chario_area      the area of an eMMC that the commands go to
  *   chario_command   an operation -> MMC commands, what the card answered, and recovery
  *   chario_sysfs     knobs and counters
@@ -33,6 +34,7 @@
 #include <linux/xarray.h>
 
 #include "chardisk.h"
+#include "k2_lane.h"
 
 #define CHARIO_NAME	    "chario"
 #define CHARIO_SECTOR_BYTES 512
@@ -99,6 +101,7 @@ struct chario_op {
 	enum chario_state state;
 	u8 level;
 	bool keeps_place; /* real-time: more follows, nobody of its level or below goes between */
+	u64 since_ns; /* of a lane: when it was queued */
 
 	/* From here on the one who has the operation, by its state. */
 	enum chario_kind kind;
@@ -137,6 +140,8 @@ struct chario_queue {
 	struct rt_mutex turn;
 	bool claimed; /* the host, by ctx; under turn */
 	struct chario_lane *lane; /* NULL: the card is ours; constant until gone */
+	u8 asked; /* of a lane: what is not of a higher level than this waits for k2 */
+	u8 granted; /* of a lane: the level that may go, and all higher ones */
 	u8 other_area; /* of a lane: EXT_CSD partition access that mmcblk had chosen; under turn */
 	struct mmc_ctx ctx;
 };
@@ -171,6 +176,13 @@ struct chario_disk {
 
 	struct chario_queue queue;
 	struct chario_stats stats;
+};
+
+/* All with the turn. */
+struct chario_order {
+	struct k2_lane lane;
+	const struct k2_lane_order *k2; /* NULL: k2 has not been asked */
+	bool has_card; /* k2 has said so */
 };
 
 /* What a lane is of a card, at one moment: a partition can be resized and made read-only. */
@@ -244,7 +256,9 @@ int chario_lane_add(const char *text);
 int chario_lane_remove(const char *text);
 void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct mmc_ctx *ctx);
 void chario_lane_leave(struct chario_lane *lane);
-void chario_lane_let_go(struct chario_lane *lane);
+void chario_lane_let_go(struct chario_lane *lane, bool waits);
+bool chario_lane_may_go(struct chario_lane *lane, u8 level, u64 since_ns);
+bool chario_lane_is_wanted(const struct chario_lane *lane);
 void chario_lane_gets(struct chario_lane *lane, struct chario_disk *disk);
 struct chario_part chario_lane_part(struct chario_lane *lane);
 bool chario_lane_pauses(const struct chario_lane *lane);
@@ -252,6 +266,12 @@ void chario_lane_ended(struct chario_lane *lane, u8 level);
 const char *chario_lane_partition(const struct chario_lane *lane);
 int chario_lanes_init(void);
 void chario_lanes_exit(void);
+
+/* chario_order */
+void chario_order_init(struct chario_order *order, struct request_queue *queue,
+		       void (*may_go)(struct k2_lane *lane));
+enum k2_lane_answer chario_order_ask(struct chario_order *order, u8 level, u64 since_ns);
+void chario_order_give(struct chario_order *order, bool waits);
 
 /* chario_disk */
 struct chario_disk *chario_disk_create(struct mmc_card *card, const struct chario_regions *regions,
@@ -302,6 +322,7 @@ void chario_queue_init(struct chario_queue *queue);
 int chario_queue_run(struct chario_disk *disk, struct chario_op *op);
 void chario_queue_leave(struct chario_disk *disk, struct chario_op *op);
 void chario_queue_rest(struct chario_disk *disk);
+void chario_queue_go_on(struct chario_disk *disk);
 void chario_queue_landed(struct chario_disk *disk, struct chario_op *op, bool finished);
 void chario_queue_hold(struct chario_disk *disk);
 void chario_queue_resume(struct chario_disk *disk);
@@ -312,7 +333,7 @@ void chario_queue_end(struct chario_disk *disk);
 bool chario_command_start(struct chario_disk *disk, struct chario_op *op);
 void chario_command_settle(struct chario_disk *disk, struct chario_op *op);
 void chario_command_claim(struct chario_disk *disk);
-void chario_command_release(struct chario_disk *disk);
+void chario_command_release(struct chario_disk *disk, bool waits);
 
 /* chario_area */
 void chario_area_note(struct chario_disk *disk);

@@ -31,7 +31,7 @@ static void yield_to_others(struct chario_disk *disk)
 	if (!waitqueue_active(&host->wq))
 		return;
 	/* A rescan, or what is in debugfs: it was waked, and takes the host in this time. */
-	chario_command_release(disk);
+	chario_command_release(disk, true);
 	schedule_timeout_uninterruptible(1);
 }
 
@@ -40,7 +40,7 @@ void chario_command_claim(struct chario_disk *disk)
 {
 	struct chario_queue *queue = &disk->queue;
 
-	/* On a lane it is mmcblk that waits; chario_queue_rest() lets it. */
+	/* On a lane mmcblk waits; chario_lane_may_go() and chario_queue_rest() let it. */
 	if (queue->claimed && !queue->lane)
 		yield_to_others(disk);
 	if (queue->claimed)
@@ -52,18 +52,19 @@ void chario_command_claim(struct chario_disk *disk)
 	queue->claimed = true;
 }
 
-void chario_command_release(struct chario_disk *disk)
+/* waits: an operation waits for the host, and others go first. */
+void chario_command_release(struct chario_disk *disk, bool waits)
 {
 	struct chario_queue *queue = &disk->queue;
 
-	if (!queue->claimed)
-		return;
+	if (queue->claimed) {
+		if (queue->lane)
+			chario_lane_leave(queue->lane);
+		mmc_put_card(disk->card, &queue->ctx);
+		queue->claimed = false;
+	}
 	if (queue->lane)
-		chario_lane_leave(queue->lane);
-	mmc_put_card(disk->card, &queue->ctx);
-	queue->claimed = false;
-	if (queue->lane)
-		chario_lane_let_go(queue->lane);
+		chario_lane_let_go(queue->lane, waits);
 }
 
 /*

@@ -6,13 +6,15 @@
  * a lane. Nobody can delete it, nor read the table again. It can be resized and made read-only:
  * chario_lane_part() has its present limits.
  *
- * To use the card a lane holds mmcblk's queue back and claims the host; without that, mmcblk, which
- * keeps the host as long as it has requests, would let it wait for seconds. What mmcblk has started
- * ends first.
+ * Under k2 each command asks k2 first (chario_order.c), which dispatches nothing while a lane has
+ * the card. Who is past k2, a flush above all, waits for the host itself: between two commands he
+ * gets it.
  *
- * The queue cannot be held back from a dispatcher that runs and finds new requests all the time: k2
- * with inflight_max 1 ends it after one request, `none` never. So after FREEZE_AFTER_MS no new
- * requests are let into the queue, and what is in it ends.
+ * Other schedulers know no lanes. There a lane holds mmcblk's queue back and claims the host;
+ * without that, mmcblk, which keeps the host as long as it has requests, would let it wait for
+ * seconds. What mmcblk has started ends first. The queue cannot be held back from a dispatcher that
+ * runs and finds new requests all the time, so after FREEZE_AFTER_MS no new requests are let into
+ * the queue, and what is in it ends.
  *
  * The card goes back as soon as nothing real-time waits here. Background of a lane uses it for one
  * command, and then leaves it to mmcblk for as long as that took.
@@ -39,6 +41,8 @@
 
 #define PATH_CHARS	64
 #define FREEZE_AFTER_MS 50
+#define FROZEN_US	1000 /* until it is worth asking again */
+#define YIELD_US	200 /* for the one who waits for the host to get it */
 
 struct chario_lane {
 	struct list_head entry;
@@ -46,11 +50,15 @@ struct chario_lane {
 	struct chario_claim claim;
 	struct request_queue *queue; /* mmcblk's */
 	struct mmc_host *host;
+	struct chario_order order;
 	char partition[DISK_NAME_LEN];
 
 	struct timer_list impatience;
 	atomic_t impatient;
 	bool frozen;
+	bool is_quiesced; /* as long as the host is claimed */
+	ktime_t asks_after;
+	struct hrtimer again;
 	ktime_t held_since; /* queue.lock, as all down to the timer */
 	ktime_t background_after;
 	struct hrtimer timer;
@@ -70,11 +78,9 @@ static void out_of_patience(struct timer_list *timer)
 	wake_up(&lane->host->wq);
 }
 
-/* Called with the turn. Returns with the host claimed, as mmc_get_card() does. */
-void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct mmc_ctx *ctx)
+/* Nobody but mmcblk waits: it has the host until its queue is empty. */
+static void claim_from_queue(struct chario_lane *lane, struct mmc_card *card, struct mmc_ctx *ctx)
 {
-	pm_runtime_get_sync(&card->dev);
-	blk_mq_quiesce_queue_nowait(lane->queue);
 	atomic_set(&lane->impatient, 0);
 	mod_timer(&lane->impatience, jiffies + msecs_to_jiffies(FREEZE_AFTER_MS));
 	if (__mmc_claim_host(card->host, ctx, &lane->impatient)) {
@@ -83,6 +89,21 @@ void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct m
 		__mmc_claim_host(card->host, ctx, NULL);
 	}
 	timer_delete_sync(&lane->impatience);
+	lane->is_quiesced = true;
+}
+
+/* Called with the turn. Returns with the host claimed, as mmc_get_card() does. */
+void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct mmc_ctx *ctx)
+{
+	pm_runtime_get_sync(&card->dev);
+	blk_mq_quiesce_queue_nowait(lane->queue);
+	if (lane->order.has_card) {
+		__mmc_claim_host(card->host, ctx, NULL);
+		/* What goes past k2 waits for the host from now on, where it is seen. */
+		blk_mq_unquiesce_queue(lane->queue);
+	} else {
+		claim_from_queue(lane, card, ctx);
+	}
 	/* What ends now may do so without the turn: see chario_queue_end(). */
 	spin_lock_irq(&lane->disk->queue.lock);
 	lane->held_since = ktime_get();
@@ -105,13 +126,80 @@ void chario_lane_leave(struct chario_lane *lane)
 				   lane->partition, error);
 }
 
-/* Called when the host is no longer claimed. */
-void chario_lane_let_go(struct chario_lane *lane)
+/*
+ * Called with the turn, when the host is not claimed, or no longer. waits: what k2 was asked for
+ * still waits.
+ */
+void chario_lane_let_go(struct chario_lane *lane, bool waits)
 {
-	blk_mq_unquiesce_queue(lane->queue);
+	if (lane->is_quiesced)
+		blk_mq_unquiesce_queue(lane->queue);
 	if (lane->frozen)
 		chario_unfreeze_queue(lane->queue);
+	lane->is_quiesced = false;
 	lane->frozen = false;
+	chario_order_give(&lane->order, waits);
+}
+
+static bool asks_later(const struct chario_lane *lane)
+{
+	return ktime_before(ktime_get(), lane->asks_after);
+}
+
+static void ask_in(struct chario_lane *lane, unsigned int us)
+{
+	lane->asks_after = ktime_add_us(ktime_get(), us);
+	hrtimer_start(&lane->again, lane->asks_after, HRTIMER_MODE_ABS_SOFT);
+}
+
+/*
+ * Called with the turn. Whether a command of this level that waits since then may go now. If not,
+ * chario_queue_wake() is called when it is worth asking again, and the host is to be released.
+ */
+bool chario_lane_may_go(struct chario_lane *lane, u8 level, u64 since_ns)
+{
+	bool has_host = lane->order.has_card && lane->disk->queue.claimed;
+
+	/* The queue is empty, and waits for this lane. */
+	if (lane->frozen)
+		return true;
+	if (asks_later(lane))
+		return false;
+	switch (chario_order_ask(&lane->order, level, since_ns)) {
+	case K2_LANE_NO_K2:
+		return true;
+	case K2_LANE_FROZEN:
+		ask_in(lane, FROZEN_US);
+		return false;
+	case K2_LANE_WAIT:
+		return false;
+	case K2_LANE_GO:
+		break;
+	}
+	/* What goes past k2, or a rescan: it takes the host when it is released. */
+	if (has_host && waitqueue_active(&lane->host->wq)) {
+		ask_in(lane, YIELD_US);
+		return false;
+	}
+	return true;
+}
+
+/* Called by k2. */
+static void may_go(struct k2_lane *order)
+{
+	struct chario_lane *lane = container_of(order, struct chario_lane, order.lane);
+
+	if (!asks_later(lane))
+		chario_queue_wake(lane->disk);
+}
+
+/* Whether mmcblk waits for the host, under k2. Called with the turn. */
+bool chario_lane_is_wanted(const struct chario_lane *lane)
+{
+	if (!lane->order.has_card)
+		return false;
+	/* A hint: who comes now is seen before the next command. */
+	return READ_ONCE(lane->order.lane.is_wanted) || waitqueue_active(&lane->host->wq);
 }
 
 /* Called before anybody can open the disk. */
@@ -158,7 +246,15 @@ static void rest(struct work_struct *work)
 {
 	struct chario_lane *lane = container_of(work, struct chario_lane, rest);
 
-	chario_queue_rest(lane->disk);
+	chario_queue_go_on(lane->disk);
+}
+
+static enum hrtimer_restart look_again(struct hrtimer *timer)
+{
+	struct chario_lane *lane = container_of(timer, struct chario_lane, again);
+
+	chario_queue_wake(lane->disk);
+	return HRTIMER_NORESTART;
 }
 
 static enum hrtimer_restart pause_over(struct hrtimer *timer)
@@ -198,6 +294,7 @@ static struct chario_lane *lane_alloc(const char *partition)
 		return NULL;
 	strscpy(lane->partition, partition, sizeof(lane->partition));
 	compat_hrtimer_setup(&lane->timer, pause_over, HRTIMER_MODE_ABS_SOFT);
+	compat_hrtimer_setup(&lane->again, look_again, HRTIMER_MODE_ABS_SOFT);
 	timer_setup(&lane->impatience, out_of_patience, 0);
 	INIT_WORK(&lane->rest, rest);
 	return lane;
@@ -219,6 +316,7 @@ static int lane_begin(struct chario_lane *lane, struct mmc_card *card,
 
 	lane->queue = bdev_get_queue(bdev);
 	lane->host = card->host;
+	chario_order_init(&lane->order, lane->queue, may_go);
 	forget_cached(bdev);
 	/* Against unbinding until the lane is in the list, where ended_with_card() finds it. */
 	device_lock(&card->dev);
@@ -288,6 +386,7 @@ static void lane_end(struct chario_lane *lane)
 	get_device(&lane->disk->dev);
 	chario_disk_end(lane->disk);
 	hrtimer_cancel(&lane->timer);
+	hrtimer_cancel(&lane->again);
 	cancel_work_sync(&lane->rest);
 	put_device(&lane->disk->dev);
 	invalidate_bdev(chario_claimed(lane->claim));

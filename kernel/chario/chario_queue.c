@@ -22,12 +22,13 @@ void chario_queue_init(struct chario_queue *queue)
 	spin_lock_init(&queue->lock);
 	for (level = 0; level < CHARIO_LEVELS; level++)
 		INIT_LIST_HEAD(&queue->waiting[level]);
+	queue->asked = CHARIO_LEVELS;
 	init_waitqueue_head(&queue->drained);
 	rt_mutex_init(&queue->turn);
 }
 
 /* The one to start next. NULL, too, while a real-time call prepares its next operation. */
-static struct chario_op *best(struct chario_queue *queue)
+static struct chario_op *first_ready(struct chario_queue *queue)
 {
 	struct chario_op *op;
 	int level;
@@ -45,6 +46,14 @@ static struct chario_op *best(struct chario_queue *queue)
 	return NULL;
 }
 
+/* The same, but NULL while k2 has others go first. */
+static struct chario_op *best(struct chario_queue *queue)
+{
+	struct chario_op *op = first_ready(queue);
+
+	return op && op->level < queue->asked ? op : NULL;
+}
+
 /* Whether the host may go to others: on a lane, also while background waits for its time. */
 static bool is_resting(struct chario_queue *queue)
 {
@@ -55,7 +64,7 @@ static bool is_resting(struct chario_queue *queue)
 	for (level = 0; level < CHARIO_RT_LEVELS; level++)
 		if (!list_empty(&queue->waiting[level]))
 			return false;
-	return queue->lane ? !best(queue) : list_empty(&queue->waiting[CHARIO_BACKGROUND]);
+	return queue->lane ? !first_ready(queue) : list_empty(&queue->waiting[CHARIO_BACKGROUND]);
 }
 
 static bool can_advance(struct chario_queue *queue)
@@ -123,6 +132,9 @@ static struct chario_op *next_step(struct chario_queue *queue)
 		op = queue->on_card->state == CHARIO_LANDED ? queue->on_card : NULL;
 	} else {
 		op = best(queue);
+		/* The one that was allowed to go may have been taken back. */
+		if (op && queue->lane && op->level > queue->granted)
+			op = NULL;
 		if (op) {
 			queue->on_card = op;
 			op->state = CHARIO_ON_CARD;
@@ -134,6 +146,40 @@ static struct chario_op *next_step(struct chario_queue *queue)
 	return op;
 }
 
+/*
+ * Called with the turn. Whether next_step() may start what is best, which only a lane has to ask
+ * for. If not, whoever goes first gets the host, and k2 or a timer calls chario_queue_wake().
+ */
+static bool may_start(struct chario_disk *disk)
+{
+	struct chario_queue *queue = &disk->queue;
+	struct chario_op *op;
+	u64 since_ns = 0;
+	u8 level = CHARIO_LEVELS;
+
+	if (!queue->lane)
+		return true;
+	spin_lock_irq(&queue->lock);
+	op = queue->on_card ? NULL : best(queue);
+	if (op) {
+		level = op->level;
+		since_ns = op->since_ns;
+		queue->asked = level;
+	}
+	spin_unlock_irq(&queue->lock);
+	if (!op)
+		return true;
+	if (!chario_lane_may_go(queue->lane, level, since_ns)) {
+		chario_command_release(disk, true);
+		return false;
+	}
+	spin_lock_irq(&queue->lock);
+	queue->asked = CHARIO_LEVELS;
+	queue->granted = level;
+	spin_unlock_irq(&queue->lock);
+	return true;
+}
+
 /* Does all that can be done now, for whomever. Called by every caller that is awake. */
 static void advance(struct chario_disk *disk)
 {
@@ -141,7 +187,7 @@ static void advance(struct chario_disk *disk)
 	struct chario_op *op;
 
 	rt_mutex_lock(&queue->turn);
-	while ((op = next_step(queue))) {
+	while (may_start(disk) && (op = next_step(queue))) {
 		if (op->state == CHARIO_LANDED)
 			chario_command_settle(disk, op);
 		else if (!chario_command_start(disk, op))
@@ -165,6 +211,8 @@ static bool enter(struct chario_queue *queue, struct chario_op *op)
 		list_del_init(&op->entry);
 	} else {
 		op->task = current;
+		if (queue->lane)
+			op->since_ns = ktime_get_ns();
 		op->state = CHARIO_READY;
 		if (list_empty(&op->entry))
 			list_add_tail(&op->entry, &queue->waiting[op->level]);
@@ -182,6 +230,8 @@ static bool take_back(struct chario_queue *queue, struct chario_op *op)
 	list_del_init(&op->entry);
 	op->state = CHARIO_DONE;
 	op->error = -EINTR;
+	/* What k2 was asked for may have been this. */
+	queue->asked = CHARIO_LEVELS;
 	wake_best(queue);
 	return true;
 }
@@ -225,6 +275,16 @@ void chario_queue_leave(struct chario_disk *disk, struct chario_op *op)
 	spin_unlock_irq(&queue->lock);
 }
 
+/*
+ * Whether mmcblk may have the host while a real-time call of a lane prepares its next operation.
+ * Called with the turn.
+ */
+static bool is_between(struct chario_queue *queue)
+{
+	return queue->lane && !queue->on_card && !first_ready(queue) &&
+	       chario_lane_is_wanted(queue->lane);
+}
+
 /* Called at the end of a call: others may have the host if nobody here wants it. */
 void chario_queue_rest(struct chario_disk *disk)
 {
@@ -233,11 +293,18 @@ void chario_queue_rest(struct chario_disk *disk)
 
 	rt_mutex_lock(&queue->turn);
 	spin_lock_irq(&queue->lock);
-	idle = is_resting(queue) && !queue->gone;
+	idle = (is_resting(queue) || is_between(queue)) && !queue->gone;
 	spin_unlock_irq(&queue->lock);
 	if (idle)
-		chario_command_release(disk);
+		chario_command_release(disk, false);
 	rt_mutex_unlock(&queue->turn);
+}
+
+/* Called for a lane after each operation: its callers may not get a CPU for some time. */
+void chario_queue_go_on(struct chario_disk *disk)
+{
+	advance(disk);
+	chario_queue_rest(disk);
 }
 
 /* The host has done its part: nothing is on the card, or only an answer to look at. */
@@ -271,7 +338,7 @@ static void drain(struct chario_disk *disk)
 		advance(disk);
 	} while (!card_is_free(queue));
 	rt_mutex_lock(&queue->turn);
-	chario_command_release(disk);
+	chario_command_release(disk, false);
 	rt_mutex_unlock(&queue->turn);
 }
 
@@ -296,13 +363,14 @@ void chario_queue_resume(struct chario_disk *disk)
 	spin_unlock_irq(&queue->lock);
 }
 
-/* Called by a lane's timer: background may go on. */
+/* Called by a lane's timer, and by k2 for it: it is worth looking again. */
 void chario_queue_wake(struct chario_disk *disk)
 {
 	struct chario_queue *queue = &disk->queue;
 	unsigned long flags;
 
 	spin_lock_irqsave(&queue->lock, flags);
+	queue->asked = CHARIO_LEVELS;
 	wake_best(queue);
 	spin_unlock_irqrestore(&queue->lock, flags);
 }

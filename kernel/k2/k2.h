@@ -20,6 +20,7 @@
 #include "../compat/request_private.h"
 
 #include "k2_decision.h"
+#include "k2_lane.h"
 #include "k2_latency.h"
 #include "k2_lookahead.h"
 #include "k2_policy.h"
@@ -40,6 +41,23 @@ struct k2_guard {
 	struct k2_task *task[K2_DECLARED_MAX];
 	/* The count of the policy when their owners were last woken. */
 	u64 faults;
+};
+
+/* Waits of a real-time level for commands of lanes of lower levels. */
+struct k2_lane_blocked {
+	u64 count;
+	u64 ns_max;
+	u64 ns_sum;
+};
+
+/* Of k2_lanes.c. */
+struct k2_lanes {
+	struct list_head list;
+	struct k2_lane *on_card;
+	/* Something of the queue would be dispatched, and waits for a lane. */
+	bool is_holding;
+	u64 blocked_since_ns[K2_RT_LEVELS]; /* 0: not blocked */
+	struct k2_lane_blocked blocked[K2_RT_LEVELS];
 };
 
 /* No deadline. */
@@ -70,6 +88,7 @@ struct k2_data {
 	spinlock_t lock;
 	struct k2_policy policy;
 	struct k2_guard *guard;
+	struct k2_lanes lanes;
 	/* Something is queued that k2 did not let go when it was asked. */
 	bool has_refused;
 	struct list_head queues[K2_QUEUES];
@@ -142,6 +161,7 @@ static inline const char *k2_queue_name(unsigned int queue)
 
 /* k2_main.c */
 extern struct elevator_type k2_elevator;
+void k2_note_waits(struct k2_data *k2);
 
 /* k2_setup.c */
 void *k2_alloc(struct request_queue *q);
@@ -194,8 +214,22 @@ static inline void k2_guard_left(struct k2_data *k2, struct request *rq)
 /* May something be dispatched that waits? */
 static inline bool k2_may_dispatch(const struct k2_data *k2)
 {
-	return k2_policy_has_work(&k2->policy) && !k2->guard->is_held;
+	return k2_policy_has_work(&k2->policy) && !k2->guard->is_held && !k2->lanes.is_holding;
 }
+
+/* k2_lanes.c */
+
+static inline bool k2_has_lanes(const struct k2_data *k2)
+{
+	return unlikely(!list_empty(&k2->lanes.list));
+}
+
+void k2_lanes_begin(struct k2_data *k2);
+void k2_lanes_end(struct k2_data *k2);
+bool k2_lanes_hold(struct k2_data *k2, unsigned int queue);
+void k2_lanes_look(struct k2_data *k2);
+void k2_lanes_arrival(struct k2_data *k2, unsigned int queue);
+ssize_t k2_lanes_show(struct k2_data *k2, char *page);
 
 /* k2_timer.c */
 void k2_timer_init(struct k2_data *k2);

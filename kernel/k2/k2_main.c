@@ -54,7 +54,7 @@ static_assert(IOPRIO_CLASS_SHIFT == K2_IOPRIO_CLASS_SHIFT && IOPRIO_CLASS_RT == 
 static_assert(IOPRIO_NR_LEVELS == K2_RT_LEVELS);
 
 /* Called after the policy's transitions, with the lock held. Most begin or end no wait. */
-static void k2_note_waits(struct k2_data *k2)
+void k2_note_waits(struct k2_data *k2)
 {
 	u64 now_ns;
 
@@ -155,6 +155,8 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 		k2r->queue = k2_take_queue(k2, rq);
 		k2r->flags = K2_RQ_COUNTED | (k2r->flags & K2_RQ_DECLARED);
 		k2_policy_insert(&k2->policy, k2r->queue);
+		if (unlikely(k2->lanes.on_card))
+			k2_lanes_arrival(k2, k2r->queue);
 		/* It ends holding back. */
 		k2->guard->is_held = false;
 		if (k2r->queue < K2_RT_LEVELS && k2_knows_real_time(k2))
@@ -208,6 +210,8 @@ static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 		list_del_init(&rq->queuelist);
 		k2_insert(k2, rq, how & BLK_MQ_INSERT_AT_HEAD);
 	}
+	if (k2_has_lanes(k2))
+		k2_lanes_look(k2);
 	k2_note_waits(k2);
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
@@ -256,6 +260,8 @@ static void k2_defer(struct k2_data *k2, struct request *rq)
 	k2_guard_left(k2, rq);
 	k2r->flags &= ~K2_RQ_INFLIGHT;
 	list_add(&rq->queuelist, &k2->queues[k2r->queue]);
+	if (k2_has_lanes(k2))
+		k2_lanes_look(k2);
 	k2_note_waits(k2);
 	k2_refuse(k2);
 	spin_unlock_irqrestore(&k2->lock, flags);
@@ -276,6 +282,8 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	queue = k2_policy_next(&k2->policy, now_ns);
 	if (queue == K2_QUEUE_NONE)
 		goto refuse;
+	if (k2_has_lanes(k2) && k2_lanes_hold(k2, queue))
+		goto refuse;
 	rq = list_first_entry(&k2->queues[queue], struct request, queuelist);
 	piece_bytes = k2_guard_dispatch(k2, rq, now_ns);
 	if (!piece_bytes)
@@ -283,6 +291,8 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	k2_remove(k2, rq);
 	k2_rq(rq)->flags |= K2_RQ_INFLIGHT;
 	k2_policy_dispatch(&k2->policy, queue);
+	if (k2_has_lanes(k2))
+		k2_lanes_look(k2);
 	k2_note_waits(k2);
 	inflight = k2_policy_inflight(&k2->policy);
 	spin_unlock_irqrestore(&k2->lock, flags);
@@ -386,6 +396,8 @@ static void k2_finish_request(struct request *rq)
 	spin_lock_irqsave(&k2->lock, flags);
 	k2_guard_left(k2, rq);
 	k2_policy_complete(&k2->policy, k2r->queue);
+	if (k2_has_lanes(k2))
+		k2_lanes_look(k2);
 	k2_note_waits(k2);
 	/* After data a flush may follow. */
 	k2r->flags &= K2_RQ_DECLARED;

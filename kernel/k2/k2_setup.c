@@ -62,6 +62,7 @@ void k2_begin(struct k2_data *k2)
 		INIT_LIST_HEAD(&k2->queues[i]);
 	for (i = 0; i < ARRAY_SIZE(k2->sorted); i++)
 		k2->sorted[i] = RB_ROOT;
+	k2_lanes_begin(k2);
 	k2_timer_init(k2);
 	k2_tasks_begin(k2);
 }
@@ -87,6 +88,7 @@ void k2_end(struct k2_data *k2)
 	unsigned int i;
 
 	k2_tasks_end(k2);
+	k2_lanes_end(k2);
 	if (WARN_ON(!k2_policy_idle(&k2->policy) || !k2_policy_balanced(&k2->policy)))
 		k2_warn_lost(&k2->policy);
 	for (i = 0; i < K2_QUEUES; i++)

@@ -175,6 +175,11 @@ static ssize_t k2_rt_excess_show(struct elevator_queue *e, char *page)
 	return length + sysfs_emit_at(page, length, "max_ns %llu\n", excess.ns_max);
 }
 
+static ssize_t k2_lane_blocked_show(struct elevator_queue *e, char *page)
+{
+	return k2_lanes_show(e->elevator_data, page);
+}
+
 static ssize_t k2_emit_counts(char *page, ssize_t at, const char *name,
 			      const struct k2_counts *counts)
 {
@@ -391,6 +396,7 @@ struct elv_fs_entry k2_sysfs_attrs[] = {
 	__ATTR(rt_strict, 0644, k2_rt_strict_show, k2_rt_strict_store),
 	__ATTR(rt_blocked, 0444, k2_rt_blocked_show, NULL),
 	__ATTR(rt_excess, 0444, k2_rt_excess_show, NULL),
+	__ATTR(lane_blocked, 0444, k2_lane_blocked_show, NULL),
 	__ATTR(device_model, 0644, k2_device_model_show, k2_device_model_store),
 	__ATTR(device_limits, 0644, k2_device_limits_show, k2_device_limits_store),
 	__ATTR(rt_declared, 0444, k2_rt_declared_show, NULL),

@@ -24,6 +24,8 @@ static enum hrtimer_restart k2_timer_fired(struct hrtimer *timer)
 	k2->timer_ns = 0;
 	k2_timer_set(k2, k2_policy_look(&k2->policy, now_ns));
 	k2_timer_set(k2, k2_guard_look(k2->guard, now_ns));
+	if (k2_has_lanes(k2))
+		k2_lanes_look(k2);
 	run = k2_may_dispatch(k2);
 	spin_unlock_irqrestore(&k2->lock, flags);
 

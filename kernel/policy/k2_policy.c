@@ -107,11 +107,11 @@ static bool is_waiting(const struct k2_policy *policy, u32 queue)
 
 bool k2_policy_next_needs_time(const struct k2_policy *policy)
 {
-	return policy->background_wait_ms_max && policy->background_waits && rt_queued(policy) &&
-	       may_dispatch(policy);
+	return policy->background_wait_ms_max && policy->background_waits &&
+	       (rt_queued(policy) || policy->lane_is_rt) && may_dispatch(policy);
 }
 
-static bool background_is_due(const struct k2_policy *policy, u64 now_ns)
+bool k2_policy_background_is_due(const struct k2_policy *policy, u64 now_ns)
 {
 	u64 wait_ns_max = policy->background_wait_ms_max * NS_PER_MS;
 
@@ -125,7 +125,7 @@ u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns)
 
 	if (!k2_policy_has_work(policy))
 		return K2_QUEUE_NONE;
-	if (!rt_queued(policy) || background_is_due(policy, now_ns))
+	if (!rt_queued(policy) || k2_policy_background_is_due(policy, now_ns))
 		queue = k2_background_next(&policy->background, policy->queues_waiting);
 	/* Idle may give way to other background when it is due beside real-time. */
 	if (queue != K2_QUEUE_NONE || !rt_queued(policy))
@@ -230,7 +230,8 @@ static bool background_is_waiting(const struct k2_policy *policy)
 	if (!background_queued(policy) || policy->inflight[K2_CLASS_BACKGROUND])
 		return false;
 	/* Real-time that leaves for a moment does not end a wait. */
-	return policy->background_waits || policy->inflight[K2_CLASS_RT] || rt_queued(policy);
+	return policy->background_waits || policy->inflight[K2_CLASS_RT] || rt_queued(policy) ||
+	       policy->lane_is_rt;
 }
 
 bool k2_policy_some_wait_changed(const struct k2_policy *policy)

@@ -122,6 +122,9 @@ struct k2_policy {
 	u64 rt_unguarded_ns_max;
 	u64 rt_unguarded_count;
 
+	/* Told by the caller: beside the queues a real-time lane wants the device, or has it. */
+	bool lane_is_rt;
+
 	/*
 	 * How long background waits: from when some is queued, none in flight, and real-time is
 	 * there, until it is dispatched. Real-time that leaves for a moment does not end a wait.
@@ -200,7 +203,24 @@ static inline u32 k2_policy_inflight(const struct k2_policy *policy)
  * k2_policy_next_needs_time() is false.
  */
 bool k2_policy_next_needs_time(const struct k2_policy *policy);
+/* Has background waited for background_wait_ms_max? It goes before all real-time then. */
+bool k2_policy_background_is_due(const struct k2_policy *policy, u64 now_ns);
 u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
+
+/*
+ * Does a command of a lane go before the request at the head of @queue? @level: K2_RT_LEVELS is the
+ * background, which goes before best effort, and in turn with metadata. The times are those since
+ * which they wait.
+ */
+static inline bool k2_policy_lane_is_before(u32 level, u64 lane_since_ns, u32 queue,
+					    u64 head_since_ns)
+{
+	u32 rank = queue < K2_QUEUE_METADATA ? queue : K2_QUEUE_METADATA;
+
+	if (queue >= K2_QUEUE_BEST_EFFORT || level != rank)
+		return level < rank || queue >= K2_QUEUE_BEST_EFFORT;
+	return lane_since_ns < head_since_ns;
+}
 
 /* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */
 static inline bool k2_policy_has_work(const struct k2_policy *policy)
@@ -238,7 +258,7 @@ bool k2_policy_some_wait_changed(const struct k2_policy *policy);
 static inline bool k2_policy_waits_changed(const struct k2_policy *policy)
 {
 	u32 waiting = policy->queues_waiting;
-	bool rt = waiting & K2_RT_BITS || policy->inflight[K2_CLASS_RT];
+	bool rt = waiting & K2_RT_BITS || policy->inflight[K2_CLASS_RT] || policy->lane_is_rt;
 	bool others = waiting & ~K2_RT_BITS || policy->inflight[K2_CLASS_BACKGROUND];
 	bool wait_can_begin = (rt && others) || waiting & K2_IDLE_BIT;
 

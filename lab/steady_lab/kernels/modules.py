@@ -40,8 +40,8 @@ class Module:
         )
 
 
-K2 = Module("k2", PROJECT / "kernel", ("k2", "policy", "compat"))
-CHARIO = Module("chario", PROJECT / "kernel", ("chario", "compat", "uapi"))
+K2 = Module("k2", PROJECT / "kernel", ("k2", "policy", "compat", "lane"))
+CHARIO = Module("chario", PROJECT / "kernel", ("chario", "compat", "uapi", "lane"))
 # By the name that a boot asks for them with; no other boot has them.
 ON_REQUEST = {CHARIO.name: CHARIO}
 
