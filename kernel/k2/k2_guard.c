@@ -102,6 +102,7 @@ static struct k2_scene k2_scene(const struct k2_data *k2, unsigned int level)
 
 	return (struct k2_scene){
 		.stalls = ahead->device.op[0].stalls + ahead->device.op[1].stalls,
+		.lane_waits = k2->lanes.blocked[level].count,
 		.background_dispatched = k2->policy.counts[K2_CLASS_BACKGROUND].dispatched,
 		.rt_inserted = rt->inserted,
 		.has_background = k2->policy.inflight[K2_CLASS_BACKGROUND],

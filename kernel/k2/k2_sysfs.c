@@ -156,9 +156,13 @@ static ssize_t k2_rt_blocked_show(struct elevator_queue *e, char *page)
 static ssize_t k2_rt_excess_show(struct elevator_queue *e, char *page)
 {
 	static const char *const names[K2_EXCESS_CAUSES] = {
-		[K2_EXCESS_STALL] = "stall",   [K2_EXCESS_UNGUARDED] = "unguarded",
-		[K2_EXCESS_EARLY] = "early",   [K2_EXCESS_BACKGROUND] = "background",
-		[K2_EXCESS_LOWER] = "lower",   [K2_EXCESS_RT] = "rt",
+		[K2_EXCESS_STALL] = "stall",
+		[K2_EXCESS_LANE] = "lane",
+		[K2_EXCESS_UNGUARDED] = "unguarded",
+		[K2_EXCESS_EARLY] = "early",
+		[K2_EXCESS_BACKGROUND] = "background",
+		[K2_EXCESS_LOWER] = "lower",
+		[K2_EXCESS_RT] = "rt",
 		[K2_EXCESS_DEVICE] = "device",
 	};
 	struct k2_data *k2 = e->elevator_data;

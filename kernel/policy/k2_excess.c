@@ -20,6 +20,8 @@ static enum k2_excess_cause cause_of(const struct k2_met *met, const struct k2_s
 
 	if (now->stalls != then->stalls)
 		return K2_EXCESS_STALL;
+	if (now->lane_waits != then->lane_waits)
+		return K2_EXCESS_LANE;
 	if (then->has_unguarded)
 		return K2_EXCESS_UNGUARDED;
 	if (then->has_background)

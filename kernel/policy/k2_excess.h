@@ -16,6 +16,7 @@
 
 enum k2_excess_cause {
 	K2_EXCESS_STALL, /* the device stalled meanwhile */
+	K2_EXCESS_LANE, /* it waited for a command of a lane of a lower level */
 	K2_EXCESS_UNGUARDED, /* it found a command of the background that was not cut */
 	K2_EXCESS_EARLY, /* it found background, and came before its time */
 	K2_EXCESS_BACKGROUND, /* background was with the device when it came, or later */
@@ -28,6 +29,7 @@ enum k2_excess_cause {
 /* What a request finds, or leaves. */
 struct k2_scene {
 	u64 stalls; /* of the device, until now */
+	u64 lane_waits; /* of its level, that have ended */
 	u64 background_dispatched, rt_inserted; /* until now, this one included */
 	bool has_background, has_unguarded, has_lower, has_rt; /* besides it */
 	bool is_early;

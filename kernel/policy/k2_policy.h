@@ -215,11 +215,8 @@ u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
 static inline bool k2_policy_lane_is_before(u32 level, u64 lane_since_ns, u32 queue,
 					    u64 head_since_ns)
 {
-	u32 rank = queue < K2_QUEUE_METADATA ? queue : K2_QUEUE_METADATA;
-
-	if (queue >= K2_QUEUE_BEST_EFFORT || level != rank)
-		return level < rank || queue >= K2_QUEUE_BEST_EFFORT;
-	return lane_since_ns < head_since_ns;
+	/* K2_QUEUE_METADATA is K2_RT_LEVELS, too. */
+	return level == queue ? lane_since_ns < head_since_ns : level < queue;
 }
 
 /* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */

@@ -21,7 +21,7 @@ excess() {
 }
 
 read_as 0 3
-expect "alone" "$(excess)" "stall 0 unguarded 0 early 0 background 0 lower 0 rt 0 device 0"
+expect "alone" "$(excess)" "stall 0 lane 0 unguarded 0 early 0 background 0 lower 0 rt 0 device 0"
 
 # The smallest piece takes longer than real-time may wait.
 read_as 0 30 &
@@ -29,7 +29,7 @@ sleep 0.002
 dd if=/dev/nullb0 of=/dev/null bs=4k count=1 iflag=direct status=none
 wait
 expect "a device that is too slow" "$(excess)" \
-	"stall 0 unguarded 0 early 0 background 1 lower 0 rt 0 device 0"
+	"stall 0 lane 0 unguarded 0 early 0 background 1 lower 0 rt 0 device 0"
 
 # The first request of a process finds a command that nobody was guarded against.
 sleep 2
@@ -38,7 +38,7 @@ sleep 0.002
 read_as 0 1
 wait
 expect "a first request" "$(excess)" \
-	"stall 0 unguarded 1 early 0 background 1 lower 0 rt 0 device 0"
+	"stall 0 lane 0 unguarded 1 early 0 background 1 lower 0 rt 0 device 0"
 
 # Two processes of one level, then of two.
 read_as 3 1 &
@@ -46,13 +46,13 @@ sleep 0.002
 read_as 3 1
 wait
 expect "another of its level" "$(excess)" \
-	"stall 0 unguarded 1 early 0 background 1 lower 0 rt 1 device 0"
+	"stall 0 lane 0 unguarded 1 early 0 background 1 lower 0 rt 1 device 0"
 read_as 6 1 &
 sleep 0.002
 read_as 3 1
 wait
 expect "a lower level" "$(excess)" \
-	"stall 0 unguarded 1 early 0 background 1 lower 1 rt 1 device 0"
+	"stall 0 lane 0 unguarded 1 early 0 background 1 lower 1 rt 1 device 0"
 knob nullb0 iosched/rt_excess | grep -q 'max_ns [1-9]' || fail "$(knob nullb0 iosched/rt_excess)"
 
 k2_expect_settled nullb0

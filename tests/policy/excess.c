@@ -78,6 +78,9 @@ static void a_stall_of_the_device_is_the_cause_whatever_else_there_was(void)
 			left = {.stalls = 1};
 
 	EXPECT(count_after(K2_EXCESS_STALL, &found, &left), 1);
+	left.stalls = 0;
+	left.lane_waits = 1;
+	EXPECT(count_after(K2_EXCESS_LANE, &found, &left), 1);
 }
 
 static void a_lower_level_comes_before_other_real_time(void)

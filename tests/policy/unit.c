@@ -346,6 +346,47 @@ static void background_waiting_for_rt_is_not_blocking(void)
 	EXPECT(policy.rt_blocked_ns_max, 0);
 }
 
+static void a_lane_goes_by_its_level_and_then_by_its_age(void)
+{
+	enum {
+		OLDER = 10,
+		YOUNGER = 20
+	};
+
+	for (u32 level = 0; level < K2_RT_LEVELS; level++) {
+		for (u32 queue = 0; queue < K2_RT_LEVELS; queue++) {
+			bool older = level <= queue, younger = level < queue;
+
+			EXPECT(k2_policy_lane_is_before(level, OLDER, queue, YOUNGER), older);
+			EXPECT(k2_policy_lane_is_before(level, YOUNGER, queue, OLDER), younger);
+		}
+		EXPECT(k2_policy_lane_is_before(level, YOUNGER, METADATA, OLDER), true);
+		EXPECT(k2_policy_lane_is_before(level, YOUNGER, BACKGROUND, OLDER), true);
+		EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, OLDER, level, YOUNGER), false);
+	}
+}
+
+static void background_of_a_lane_takes_turns_with_metadata(void)
+{
+	EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, 10, METADATA, 20), true);
+	EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, 20, METADATA, 10), false);
+	EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, 20, BACKGROUND, 10), true);
+	EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, 20, K2_QUEUE_IDLE, 10), true);
+}
+
+static void background_that_waits_for_a_lane_becomes_due(void)
+{
+	struct k2_policy policy = policy_with(1);
+	u64 limit_ns = 5 * 1000000ULL;
+
+	EXPECT(k2_policy_set_background_wait_ms_max(&policy, 5), true);
+	policy.lane_is_rt = true;
+	now_ns = 100;
+	insert(&policy, BACKGROUND);
+	EXPECT(k2_policy_background_is_due(&policy, now_ns + limit_ns - 1), false);
+	EXPECT(k2_policy_background_is_due(&policy, now_ns + limit_ns), true);
+}
+
 static void background_wait_has_a_range(void)
 {
 	struct k2_policy policy = policy_with(1);
@@ -555,6 +596,9 @@ int main(void)
 		TEST(a_lost_request_shows_in_the_books),
 		TEST(measures_how_long_background_blocked_rt),
 		TEST(background_waiting_for_rt_is_not_blocking),
+		TEST(a_lane_goes_by_its_level_and_then_by_its_age),
+		TEST(background_of_a_lane_takes_turns_with_metadata),
+		TEST(background_that_waits_for_a_lane_becomes_due),
 		TEST(background_wait_has_a_range),
 		TEST(without_a_bound_background_starves_and_it_shows),
 		TEST(background_goes_first_once_its_wait_is_over),

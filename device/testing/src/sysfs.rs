@@ -53,7 +53,7 @@ impl Sysfs {
         }
         let waits = "count 0 over 0 max_ns 0 unguarded 0 max_ns 0 sum_ns 0\n";
         self.set(disk, "queue/iosched/rt_blocked", waits);
-        let causes = "stall 0 unguarded 0 early 0 background 0 lower 0 rt 0 device 0";
+        let causes = "stall 0 lane 0 unguarded 0 early 0 background 0 lower 0 rt 0 device 0";
         self.set(disk, "queue/iosched/rt_excess", &format!("{causes} max_ns 0\n"));
         self.set(disk, "queue/iosched/rt_declared", "");
         self.set(disk, "queue/iosched/rt_block_us", "440\n");
