@@ -10,8 +10,8 @@ use std::cmp::Ordering;
 
 use crate::Work;
 use crate::commands::{
-    PIECE_KIB_MIN, background_commands, commands_of, host_ns, is_flushed, jump_once_ns, limit_ns,
-    part_kib, request, task_cut_kib, task_op,
+    PIECE_KIB_MIN, background_commands, commands_of, host_ns, is_flushed, jump_once_ns,
+    lane_commands, limit_ns, part_kib, request, task_cut_kib, task_op,
 };
 use crate::device::{Around, Device, Op};
 use crate::tasks::{BackgroundOp, Task, TaskSet};
@@ -33,7 +33,8 @@ pub struct Terms {
     pub same_level: u64,
     /// Requests of higher levels, until its last request starts.
     pub higher_levels: u64,
-    /// What the device has when an I/O comes: pieces of background, requests of lower levels.
+    /// What the device has when an I/O comes: pieces of background, requests of lower levels, a
+    /// command of a lane.
     pub blocking: u64,
     /// Flushes of the background, which go past k2, but for what the cache holds.
     pub flush: u64,
@@ -117,6 +118,8 @@ struct Load<'a> {
     commands: Vec<u64>,
     /// Commands of the background, those that take longest in some way.
     background: Vec<Work>,
+    /// The same of a lane. k2 does not cut them.
+    lane: Vec<Work>,
     flush: Work,
     /// The largest write that goes into the cache, in KiB; 0: none does.
     write_kib_max: u64,
@@ -126,7 +129,8 @@ struct Load<'a> {
     declared: Option<Declared>,
 }
 
-/// What holds if k2 cuts what is below a declared task so that it blocks no request for longer.
+/// What holds if k2 cuts what is below a declared task so that it blocks no request for longer. A
+/// command of a lane is not cut.
 struct Declared {
     /// Of each task, for how long lower levels block a request.
     blocks_ns: Vec<u64>,
@@ -154,11 +158,12 @@ impl<'a> Load<'a> {
         let (whole, waits) = set.tasks.iter().zip(&parts).map(of_all).unzip();
         let background: Vec<Work> =
             background_commands(device, set).into_iter().map(with_host).collect();
-        let all = parts.iter().flatten().chain(&background);
+        let lane: Vec<Work> = lane_commands(device, set).into_iter().map(with_host).collect();
+        let all = parts.iter().flatten().chain(&background).chain(&lane);
         let write_kib_max = all.map(|command| device.cached_kib_max(command.cached_kib)).max();
         let write_kib_max = write_kib_max.unwrap_or(0);
         let commands = set.tasks.iter().map(|task| commands_of(device, set, task)).collect();
-        let declared = (set.k2.rt_block_us > 0).then(|| Declared::of(device, set, &parts));
+        let declared = (set.k2.rt_block_us > 0).then(|| Declared::of(device, set, &parts, &lane));
         let mut load = Load {
             device,
             set,
@@ -167,6 +172,7 @@ impl<'a> Load<'a> {
             waits,
             commands,
             background,
+            lane,
             flush,
             write_kib_max,
             flushed_ns: 0,
@@ -179,7 +185,7 @@ impl<'a> Load<'a> {
     /// A flush waits for the commands that the device has, and for the flush before it. The kernel
     /// makes one of those that come meanwhile.
     fn flushed_ns(&self) -> u64 {
-        let commands = self.parts.iter().flatten().chain(&self.background);
+        let commands = self.parts.iter().flatten().chain(&self.background).chain(&self.lane);
         let longest = most_of(commands.map(|command| (command, 1)), 1) * self.set.k2.inflight_max;
         let work = longest + self.flush * 2;
         work.ns.saturating_add(self.device.stalls_ns(work, &self.around(1, 0)))
@@ -244,7 +250,8 @@ impl<'a> Load<'a> {
         let lower = lower.flat_map(|other| self.parts[other].iter().map(move |part| (part, other)));
         let mut blocking: Vec<(u64, f64)> =
             lower.map(|(part, other)| (part.ns, met(other))).collect();
-        blocking.extend(self.background.iter().map(|command| (command.ns, places)));
+        let others = self.background.iter().chain(&self.lane);
+        blocking.extend(others.map(|command| (command.ns, places)));
         blocking.sort_unstable_by_key(|(ns, _)| std::cmp::Reverse(*ns));
         let mut left = places;
         let blocking_ns = blocking.into_iter().fold(0.0, |sum, (ns, count)| {
@@ -282,7 +289,8 @@ impl<'a> Load<'a> {
         // Of one command each is looked at, since a short write may stall the flash.
         let mut longest = Terms::default();
         let nothing = Work::default();
-        for command in self.lower(index).chain(&self.background).chain([&nothing]) {
+        let others = self.background.iter().chain(&self.lane).chain([&nothing]);
+        for command in self.lower(index).chain(others) {
             let terms = self.window_with(index, window, Some(*command), found)?;
             if longest.sum() < terms.sum() {
                 longest = terms;
@@ -395,8 +403,8 @@ impl<'a> Load<'a> {
             let ios = self.ios_met(other, waits, start_ns, found);
             self.parts[other].iter().map(move |part| (part, ios))
         };
-        let background = self.background.iter().map(|command| (command, places));
-        let most = most_of(self.lower_tasks(index).flat_map(of_task).chain(background), places);
+        let others = self.background.iter().chain(&self.lane).map(|command| (command, places));
+        let most = most_of(self.lower_tasks(index).flat_map(of_task).chain(others), places);
         let Some(declared) = &self.declared else { return most };
         // Of each, only the end is in the way; but a stall may be there.
         let blocks_ns = declared.blocks_ns[index].saturating_mul(self.waits_blocked(index, waits));
@@ -462,7 +470,8 @@ impl<'a> Load<'a> {
 }
 
 impl Declared {
-    fn of(device: &Device, set: &TaskSet, parts: &[Vec<Work>]) -> Declared {
+    fn of(device: &Device, set: &TaskSet, parts: &[Vec<Work>], lane: &[Work]) -> Declared {
+        let lane_ns = lane.iter().map(|command| command.ns).max().unwrap_or(0);
         let blocks_ns = |task: &Task| {
             let ops = set.tasks.iter().filter(|other| other.level > task.level).map(task_op);
             let background = set.background.as_ref().map_or(&[][..], |bg| match bg.op {
@@ -472,7 +481,7 @@ impl Declared {
             });
             let least_ns = |op: Op| limit_ns(device, set, op, PIECE_KIB_MIN);
             let least_ns = ops.chain(background.iter().copied()).map(least_ns).max().unwrap_or(0);
-            least_ns.max(task.block_us(&set.k2) * 1_000)
+            least_ns.max(task.block_us(&set.k2) * 1_000).max(lane_ns)
         };
         let last_ns = |(task, parts): (&Task, &Vec<Work>)| match task_cut_kib(device, set, task) {
             None => parts.last().map_or(0, |part| part.ns),

@@ -121,6 +121,21 @@ pub fn background_commands(device: &Device, set: &TaskSet) -> Vec<Work> {
     commands.into_iter().map(|(op, kib)| device.command(op, kib)).collect()
 }
 
+/// Commands of a lane may be of any size up to the longest, and durable.
+pub fn lane_commands(device: &Device, set: &TaskSet) -> Vec<Work> {
+    let Some(lane) = &set.lane else { return Vec::new() };
+    let mut commands = Vec::new();
+    if lane.op != BackgroundOp::Write {
+        commands.push((Op::Read, lane.kib));
+    }
+    if lane.op != BackgroundOp::Read {
+        commands.extend([(Op::Write, lane.kib), (Op::DurableWrite, lane.kib)]);
+        let cached_kib = device.cached_kib_max(lane.kib);
+        commands.extend((cached_kib > 0).then_some((Op::Write, cached_kib)));
+    }
+    commands.into_iter().map(|(op, kib)| device.command(op, kib)).collect()
+}
+
 /// The most that the device gets of a background request at once. A plug merges what lies side by
 /// side before k2 sees it.
 pub fn piece_kib(set: &TaskSet) -> u64 {

@@ -15,6 +15,8 @@ pub const TASKS_SCHEMA: &str = "steadyio.tasks/1";
 /// Real-time levels of k2, the first served first.
 pub const LEVELS: u64 = 8;
 const KIB_MAX: u64 = 65_536;
+/// The longest command of chario.
+const LANE_KIB_MAX: u64 = 4_096;
 const MINUTE_US: u64 = 60_000_000;
 const NAME_CHARS_MAX: usize = 64;
 const TASKS_MAX: usize = 256;
@@ -32,6 +34,8 @@ pub struct TaskSet {
     pub host: Host,
     /// None: nothing but the tasks uses the device.
     pub background: Option<Background>,
+    /// None: no partition of the card is a lane of chario.
+    pub lane: Option<Lane>,
     #[serde(rename = "task")]
     pub tasks: Vec<Task>,
 }
@@ -89,6 +93,20 @@ pub struct Background {
     /// Largest discard, which k2 does not split; 0: it sends none.
     #[serde(default, deserialize_with = "bounded::<_, 0, 1_073_741_824>")]
     pub discard_kib: u64,
+}
+
+/// Calls that go past k2, to a partition of the card that is a character device. k2 lets their commands
+/// go by level, one at a time.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lane {
+    pub op: BackgroundOp,
+    /// Longest command: `command_kib`, or `bg_kib` of calls that are not real-time.
+    #[serde(deserialize_with = "bounded::<_, 1, LANE_KIB_MAX>")]
+    pub kib: u64,
+    /// The highest level of its calls; None: none is real-time.
+    #[serde(default, deserialize_with = "lane_level")]
+    pub level: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -158,6 +176,10 @@ fn distance_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error
     bounded::<D, 1, MINUTE_US>(de).map(Some)
 }
 
+fn lane_level<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 1, 7>(de).map(Some)
+}
+
 fn deadline_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
     bounded::<D, 1, MINUTE_US>(de).map(Some)
 }
@@ -218,8 +240,9 @@ impl TaskSet {
     /// Whether anything in it writes.
     pub fn writes(&self) -> bool {
         let background = self.background.as_ref().map(|background| background.op);
+        let lane = self.lane.as_ref().map(|lane| lane.op);
         self.tasks.iter().any(|task| task.op == TaskOp::Write)
-            || background.is_some_and(|op| op != BackgroundOp::Read)
+            || background.into_iter().chain(lane).any(|op| op != BackgroundOp::Read)
     }
 
     /// Without a trace: that no task relies on one.
@@ -254,7 +277,30 @@ impl TaskSet {
             check_task(&place, task)?;
         }
         self.check_declared()?;
+        self.check_lane()?;
         self.check_tags()
+    }
+
+    fn check_lane(&self) -> Result<(), Fault> {
+        let Some(lane) = &self.lane else { return Ok(()) };
+        if self.k2.inflight_max > 1 {
+            let inflight_max = self.k2.inflight_max;
+            let text = format!(
+                "inflight_max = {inflight_max}: must be 1 with [lane], which turns a command queue off \
+                 and on again"
+            );
+            return fault("k2/inflight_max", text);
+        }
+        let lowest = self.tasks.iter().map(|task| task.level).max().unwrap_or(0);
+        let level = lane.level.unwrap_or(LEVELS);
+        if level <= lowest {
+            let text = format!(
+                "level = {level} of [lane]: must be greater than that of every task, {lowest}; state \
+                 calls of higher levels as tasks"
+            );
+            return fault("lane/level", text);
+        }
+        Ok(())
     }
 
     fn check_declared(&self) -> Result<(), Fault> {

@@ -26,6 +26,37 @@ fn a_piece_of_background_blocks_it() {
 }
 
 #[test]
+fn a_command_of_a_lane_blocks_it_once_whatever_the_background() {
+    let lane = |kib: u64| format!("lane = {{ op = \"read\", kib = {kib}, level = 1 }}");
+    let beside = |lane: &str| bounds_us(&card(""), &tasks(&format!("{lane}\n{READS}\n{ONE}")));
+    assert_eq!(beside(&lane(64)), [Some(116 + 356)]);
+    assert_eq!(beside(&lane(4)), [Some(116 + 164)]);
+}
+
+#[test]
+fn a_command_of_a_lane_blocks_a_declared_task_as_a_whole() {
+    let lane = "lane = { op = \"read\", kib = 512 }";
+    let beside = |lane: &str| {
+        let text =
+            with_k2("inflight_max = 1\nrt_block_us = 440", &format!("{lane}\n{READS}\n{ONE}"));
+        bounds_us(&card(""), &TaskSet::parse(&text).unwrap())
+    };
+    assert_eq!((beside(""), beside(lane)), (vec![Some(116 + 440)], vec![Some(116 + 2_148)]));
+}
+
+#[test]
+fn calls_of_a_lane_that_go_before_a_task_are_refused() {
+    let refused = |k2: &str, level: &str| {
+        let lane = format!("lane = {{ op = \"read\", kib = 64{level} }}");
+        TaskSet::parse(&with_k2(k2, &format!("{lane}\n{ONE}{LOWER}"))).unwrap_err().to_string()
+    };
+    let text = refused("inflight_max = 1", ", level = 1");
+    assert!(text.contains("must be greater than that of every task, 1"), "{text}");
+    let text = refused("inflight_max = 2", "");
+    assert!(text.contains("inflight_max = 2: must be 1 with [lane]"), "{text}");
+}
+
+#[test]
 fn each_command_in_flight_blocks_it() {
     let text = with_k2("inflight_max = 3\nsplit_kib = 16", &format!("{READS}\n{ONE}"));
     let set = TaskSet::parse(&text).unwrap();
