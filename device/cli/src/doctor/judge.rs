@@ -67,13 +67,15 @@ fn lanes(system: &System) -> Option<Finding> {
     let (partition, device) = system.layers.lanes.first()?;
     let disk = &system.disk.name;
     let text = format!(
-        "{partition} is a lane of chario (/dev/{device}): its commands bypass the scheduler of {disk}, \
-         and steady bound does not count them"
+        "{partition} is a lane of chario (/dev/{device}): real-time requests of {disk} wait for one of its \
+         commands, which look-ahead does not cut, and steady bound counts it only if the task set says so"
     );
     Some(Finding {
         fix: Some(format!("echo {partition} > /sys/bus/mmc/drivers/chario/end_lane")),
         advice: Some(
-            "or count its longest command, bg_kib of the lane, as a background request".into(),
+            "or state it as [lane] of the task set, and make its commands shorter: command_kib and \
+             bg_kib of the lane"
+                .into(),
         ),
         ..finding("lane", text)
     })
