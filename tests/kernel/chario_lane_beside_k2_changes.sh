@@ -30,7 +30,7 @@ users() {
 	pids="$pids $!"
 	while [ -e /run/going ]; do
 		dd if=/dev/mmcblk0p1 of=/dev/null bs=512K count=8 iflag=direct 2>/dev/null
-		dd if=/dev/zero of=/dev/mmcblk0p1 bs=4K count=4 oflag=direct,dsync 2>/dev/null
+		dd if=/dev/zero of=/dev/mmcblk0p1 conv=nocreat bs=4K count=4 oflag=direct,dsync 2>/dev/null
 		sleep 0.002
 	done &
 	pids="$pids $!"
@@ -59,6 +59,7 @@ expect_alive() {
 }
 
 for queue in 0 8; do
+	echo "queue depth $queue"
 	knob mmcblk0 scheduler none
 	emmc_reload capacity_mib=64 queue_depth=$queue cache_kib=64
 	emmc_partition 2048 32768 34816 32768 67584 32768
@@ -66,6 +67,7 @@ for queue in 0 8; do
 	lane_of || fail "lanes"
 	users
 	for round in 1 2; do
+		echo "round $round"
 		sleep 0.05
 		knob mmcblk0 scheduler none
 		expect_alive "round $round: none"
@@ -93,6 +95,7 @@ for queue in 0 8; do
 
 	# The card goes, and its mmcblk, under both.
 	for way in pull unbind; do
+		echo "$way"
 		users
 		sleep 0.05
 		case $way in
