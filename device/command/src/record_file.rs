@@ -119,11 +119,27 @@ impl RecordFile {
         self,
         write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<T, E>,
     ) -> Result<T, E> {
+        self.fill_and(File::sync_all, write)
+    }
+
+    /// The same, complete for every reader, but not durable.
+    pub fn fill_unsynced<T, E: From<io::Error>>(
+        self,
+        write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.fill_and(|_| Ok(()), write)
+    }
+
+    fn fill_and<T, E: From<io::Error>>(
+        self,
+        finish: impl FnOnce(&File) -> io::Result<()>,
+        write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<T, E>,
+    ) -> Result<T, E> {
         match self {
             RecordFile::WrittenInto(mut file) => write_all(&mut file, write),
             RecordFile::Replaced { path, mut temporary } => {
                 let written = write_all(temporary.as_file_mut(), write)?;
-                temporary.as_file().sync_all()?;
+                finish(temporary.as_file())?;
                 give_name(temporary, &path)?;
                 Ok(written)
             }

@@ -122,10 +122,13 @@ pub(crate) fn examine_areas<S: Storage>(
     geometry: Geometry,
     mut problems: Vec<Problem>,
 ) -> Result<Examined, StoreError> {
-    let mut areas = Vec::with_capacity(2);
-    for area in 0..2 {
-        areas.push(read_area(storage, &geometry, area, &mut problems)?);
-    }
+    let areas = match read_both_areas(storage, &geometry)? {
+        Some(areas) => areas,
+        None => vec![
+            read_area(storage, &geometry, 0, &mut problems)?,
+            read_area(storage, &geometry, 1, &mut problems)?,
+        ],
+    };
     let epochs = areas.iter().flatten().flatten().map(|record| record.head.epoch);
     let epoch_max = epochs.max().unwrap_or(0);
     let current = choose(&areas, &mut problems);
@@ -199,6 +202,35 @@ fn has_records<S: Storage>(storage: &mut S) -> Result<bool, StoreError> {
 /// The blocks of an area that are whole and where they belong.
 type Area = Vec<Option<Record>>;
 
+/// With one read, if what lies between the areas is not more than an area; None if it is, or if the
+/// device cannot read all of it.
+fn read_both_areas<S: Storage>(
+    storage: &mut S,
+    geometry: &Geometry,
+) -> Result<Option<Vec<Area>>, StoreError> {
+    let used = geometry.area_blocks() as usize * BLOCK;
+    let stride = (geometry.area_at(1) - geometry.area_at(0)) as usize;
+    if stride > 2 * used {
+        return Ok(None);
+    }
+    let mut bytes = AlignedBuffer::new(stride + used, false)?;
+    if storage.read_at(&mut bytes, geometry.area_at(0)).is_err() {
+        return Ok(None);
+    }
+    let areas = [&bytes[..used], &bytes[stride..]];
+    Ok(Some(areas.map(|area| decode_area(geometry, area)).into()))
+}
+
+fn decode_area(geometry: &Geometry, bytes: &[u8]) -> Area {
+    let whole = |(index, block): (usize, &[u8])| {
+        let is_here = |record: &Record| {
+            record.head.store == geometry.id && record.head.index as usize == index
+        };
+        records::decode(block).filter(is_here)
+    };
+    bytes.chunks_exact(BLOCK).enumerate().map(whole).collect()
+}
+
 fn read_area<S: Storage>(
     storage: &mut S,
     geometry: &Geometry,
@@ -220,13 +252,7 @@ fn read_area<S: Storage>(
             problems.push(Problem::Unreadable { area, blocks: unreadable });
         }
     }
-    let whole = |(index, block): (usize, &[u8])| {
-        let is_here = |record: &Record| {
-            record.head.store == geometry.id && record.head.index as usize == index
-        };
-        records::decode(block).filter(is_here)
-    };
-    Ok(bytes.chunks_exact(BLOCK).enumerate().map(whole).collect())
+    Ok(decode_area(geometry, &bytes))
 }
 
 /// How many blocks the snapshot of an area has, and its epoch; None if it is not whole.

@@ -37,12 +37,10 @@ pub struct Put {
     /// Device or file of the store
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
-    /// Number of the extent
-    #[arg(value_name = "ID")]
-    id: u64,
-    /// Input file, or - for standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Number of an extent and its input file, or - for standard input; several pairs become durable
+    /// together
+    #[arg(value_names = ["ID", "FILE"], required = true, num_args = 2..)]
+    pairs: Vec<String>,
     /// Capacity of a new extent [default: the length of FILE]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<u64>,
@@ -71,39 +69,56 @@ pub struct Get {
     /// Copy the contents even if their checksum is wrong
     #[arg(long)]
     no_verify: bool,
+    /// Make the output file durable before the command ends
+    #[arg(long)]
+    sync: bool,
     /// Print JSON instead of text (bytes, commands and time of the load)
     #[arg(long)]
     json: bool,
 }
 
 /// What was transferred, and what that took of the device.
-struct Transfer {
-    id: u64,
-    bytes: u64,
+#[derive(Default)]
+struct Transfers {
+    /// Number and bytes.
+    extents: Vec<(u64, u64)>,
     commands: Commands,
     /// In reads, writes and flushes of the device.
     device: Duration,
 }
 
-impl Transfer {
+impl Transfers {
     fn text(&self) -> String {
-        let Transfer { id, bytes, commands, device } = self;
-        let Commands { reads, writes, flushes } = commands;
-        format!(
-            "extent {id}: {bytes} bytes; {reads} reads, {writes} writes, {flushes} flushes in \
-             {:.3} ms\n",
-            device.as_secs_f64() * 1e3
-        )
+        let Commands { reads, writes, flushes } = self.commands;
+        let took = format!(
+            "{reads} reads, {writes} writes, {flushes} flushes in {:.3} ms\n",
+            self.device.as_secs_f64() * 1e3
+        );
+        let line = |(id, bytes): &(u64, u64)| format!("extent {id}: {bytes} bytes");
+        let lines: Vec<String> = self.extents.iter().map(line).collect();
+        match lines.as_slice() {
+            [one] => format!("{one}; {took}"),
+            _ => format!("{}\n{} extents; {took}", lines.join("\n"), lines.len()),
+        }
     }
 
+    /// With `id` and `bytes` of a single extent, `extents` of several.
     fn json(&self) -> String {
-        let document = json!({
+        let mut document = json!({
             "schema": SCHEMA,
-            "id": self.id,
-            "bytes": self.bytes,
             "commands": self.commands,
             "device_ns": self.device.as_nanos() as u64,
         });
+        match self.extents.as_slice() {
+            [(id, bytes)] => {
+                document["id"] = json!(id);
+                document["bytes"] = json!(bytes);
+            }
+            several => {
+                let one = |(id, bytes): &(u64, u64)| json!({ "id": id, "bytes": bytes });
+                document["extents"] = several.iter().map(one).collect();
+            }
+        }
         format!("{document:#}\n")
     }
 }
@@ -137,24 +152,54 @@ fn buffer(store: &Store<FileStorage>) -> Result<AlignedBuffer, Failure> {
     AlignedBuffer::new(store.piece_bytes(PIECE_BYTES), false).map_err(Failure::with(Status::Failed))
 }
 
+/// What goes into an extent.
+struct Input {
+    id: u64,
+    file: PathBuf,
+    source: File,
+    length: Option<u64>,
+}
+
 pub fn put(arguments: &Put, stop: &Interrupt) -> Result<Status, Failure> {
-    let Put { device, id, file, .. } = arguments;
+    let Put { device, .. } = arguments;
     // Before the device is opened: a file that is not there is told first.
-    let (mut source, length) = source(file)?;
+    let mut inputs = inputs(&arguments.pairs)?;
     let mut store = open_to_change(device)?;
-    prepare(arguments, &mut store, length)?;
-    let mut transfer = write(arguments, &mut store, (&mut source, length), stop)?;
+    for input in &inputs {
+        prepare(arguments, &mut store, input)?;
+    }
+    let mut done = Transfers::default();
     let before = store.commands();
+    for input in &mut inputs {
+        done.extents.push((input.id, write(arguments, &mut store, input, &mut done.device, stop)?));
+    }
     let began = Instant::now();
     store.flush().map_err(failure(device))?;
-    transfer.device += began.elapsed();
-    let flushed = store.commands().since(before);
-    transfer.commands.reads += flushed.reads;
-    transfer.commands.writes += flushed.writes;
-    transfer.commands.flushes += flushed.flushes;
-    transfer.id = *id;
-    print(&if arguments.json { transfer.json() } else { transfer.text() })?;
+    done.device += began.elapsed();
+    done.commands = store.commands().since(before);
+    print(&if arguments.json { done.json() } else { done.text() })?;
     Ok(Status::Done)
+}
+
+/// Pairs of a number and a file, each of which can be read.
+fn inputs(words: &[String]) -> Result<Vec<Input>, Failure> {
+    let usage = |text: String| Failure::with(Status::Usage)(anyhow!(text));
+    if words.len() % 2 != 0 {
+        return Err(usage(format!("{}: a number without a file", words[words.len() - 1])));
+    }
+    let mut inputs: Vec<Input> = Vec::with_capacity(words.len() / 2);
+    for pair in words.chunks_exact(2) {
+        let (Ok(id), file) = (pair[0].parse(), PathBuf::from(&pair[1])) else {
+            return Err(usage(format!("ID {}: must be a number of 0 to {}", pair[0], u64::MAX)));
+        };
+        if inputs.iter().any(|input| input.id == id || (input.file == file && pair[1] == STANDARD))
+        {
+            return Err(usage(format!("{id} {}: is there twice", pair[1])));
+        }
+        let (source, length) = source(&file)?;
+        inputs.push(Input { id, file, source, length });
+    }
+    Ok(inputs)
 }
 
 /// What to read, and how long it is, if that is known.
@@ -171,13 +216,10 @@ fn source(file: &Path) -> Result<(File, Option<u64>), Failure> {
 }
 
 /// The extent, there before or made now.
-fn prepare(
-    arguments: &Put,
-    store: &mut Store<FileStorage>,
-    length: Option<u64>,
-) -> Result<(), Failure> {
-    let Put { device, id, size, twice, no_checksum, .. } = arguments;
-    match (store.extent(*id), size.or(length)) {
+fn prepare(arguments: &Put, store: &mut Store<FileStorage>, input: &Input) -> Result<(), Failure> {
+    let Put { device, size, twice, no_checksum, .. } = arguments;
+    let Input { id, length, .. } = input;
+    match (store.extent(*id), size.or(*length)) {
         (Ok(_), _) if size.is_some() || *twice || *no_checksum => {
             Err(Failure::with(Status::Usage)(anyhow!(
                 "{}: extent {id} exists (--size, --twice and --no-checksum are for new ones)",
@@ -185,7 +227,8 @@ fn prepare(
             )))
         }
         (Ok(extent), _) => match length {
-            Some(bytes) if bytes > extent.bytes => {
+            Some(bytes) if *bytes > extent.bytes => {
+                let bytes = *bytes;
                 let extent_bytes = extent.bytes;
                 Err(failure(device)(StoreError::TooLong { id: *id, bytes, extent_bytes }))
             }
@@ -202,32 +245,33 @@ fn prepare(
     }
 }
 
+/// Returns the bytes that were written; adds the time on the device.
 fn write(
     arguments: &Put,
     store: &mut Store<FileStorage>,
-    (source, length): (&mut File, Option<u64>),
+    input: &mut Input,
+    time: &mut Duration,
     stop: &Interrupt,
-) -> Result<Transfer, Failure> {
-    let Put { device, id, file, .. } = arguments;
-    let (mut buffer, before) = (buffer(store)?, store.commands());
-    let (mut way, mut bytes, mut time) = (Way::new(device, stop), 0, Duration::ZERO);
+) -> Result<u64, Failure> {
+    let device = &arguments.device;
+    let mut buffer = buffer(store)?;
+    let (mut way, mut bytes) = (Way::new(device, stop), 0);
     let began = Instant::now();
-    let mut unloading = store.begin_unload(*id).map_err(failure(device))?;
-    time += began.elapsed();
+    let mut unloading = store.begin_unload(input.id).map_err(failure(device))?;
+    *time += began.elapsed();
     loop {
-        let filled = named(file, fill(source, &mut buffer, stop))?;
-        way.go_on(bytes, length)?;
+        let filled = named(&input.file, fill(&mut input.source, &mut buffer, stop))?;
+        way.go_on(bytes, input.length)?;
         let began = Instant::now();
         unloading.append(&buffer[..filled]).map_err(failure(device))?;
-        time += began.elapsed();
+        *time += began.elapsed();
         bytes += filled as u64;
         if filled < buffer.len() {
             break;
         }
     }
     unloading.finish().map_err(failure(device))?;
-    let commands = store.commands().since(before);
-    Ok(Transfer { id: *id, bytes, commands, device: time })
+    Ok(bytes)
 }
 
 /// As much as there is, or until the buffer is full, or it is interrupted.
@@ -265,7 +309,9 @@ pub fn get(arguments: &Get, stop: &Interrupt) -> Result<Status, Failure> {
         read(arguments, &mut store, &mut io::stdout().lock(), stop).map_err(Broken::into_failure)?
     } else {
         let out = named(file, RecordFile::create(file))?;
-        out.fill(|out| read(arguments, &mut store, out, stop)).map_err(Broken::into_failure)?
+        let load = |out: &mut io::BufWriter<&mut File>| read(arguments, &mut store, out, stop);
+        let loaded = if arguments.sync { out.fill(load) } else { out.fill_unsynced(load) };
+        loaded.map_err(Broken::into_failure)?
     };
     match (to_standard, json) {
         (true, _) => Ok(()),
@@ -303,7 +349,7 @@ fn read(
     store: &mut Store<FileStorage>,
     out: &mut dyn Write,
     stop: &Interrupt,
-) -> Result<Transfer, Broken> {
+) -> Result<Transfers, Broken> {
     let Get { device, id, no_verify, .. } = arguments;
     let (mut buffer, before) = (buffer(store).map_err(Broken::Other)?, store.commands());
     let (mut way, mut bytes, mut time) = (Way::new(device, stop), 0, Duration::ZERO);
@@ -323,5 +369,6 @@ fn read(
         bytes += piece.len() as u64;
         way.go_on(bytes, Some(loading.valid_bytes())).map_err(Broken::Other)?;
     }
-    Ok(Transfer { id: *id, bytes, commands: store.commands().since(before), device: time })
+    let commands = store.commands().since(before);
+    Ok(Transfers { extents: vec![(*id, bytes)], commands, device: time })
 }

@@ -356,3 +356,38 @@ fn a_superblock_is_repaired_when_asked_and_said() {
     );
     assert_eq!(steady(&["get", &place.store, "1", "-"]).stdout, contents(5_000));
 }
+
+#[test]
+fn several_extents_become_durable_with_one_record() {
+    let place = Place::new(5_000);
+    let other = place.at("other").to_str().unwrap().to_string();
+    fs::write(&other, contents(100)).unwrap();
+    let said = good(&["put", &place.store, "1", &place.file, "2", &other, "3", &other]);
+    assert!(said.starts_with("extent 1: 5000 bytes\nextent 2: 100 bytes\n"), "{said}");
+    // Two for the first, one for each of the others, and a record.
+    assert!(said.contains("\n3 extents; ") && said.contains(" 5 writes, 3 flushes in "), "{said}");
+    for (id, bytes) in [("1", 5_000), ("2", 100), ("3", 100)] {
+        assert_eq!(steady(&["get", &place.store, id, "-"]).stdout, contents(bytes));
+    }
+    let said = good(&[
+        "put",
+        &place.store,
+        "1",
+        &other,
+        "2",
+        &place.at("other").display().to_string(),
+        "--json",
+    ]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["extents"][1], serde_json::json!({ "id": 2, "bytes": 100 }));
+    assert!(refused(2, &["put", &place.store, "1", &other, "4"]).contains("without a file"));
+    assert!(
+        refused(2, &["put", &place.store, "1", &other, "1", &other]).contains("is there twice")
+    );
+    assert!(refused(2, &["put", &place.store, "one", &other]).contains("ID one: must be a number"));
+    let missing = place.at("missing").display().to_string();
+    assert!(
+        refused(1, &["put", &place.store, "1", &place.file, "2", &missing]).contains("missing")
+    );
+    assert_eq!(steady(&["get", &place.store, "1", "-"]).stdout, contents(100), "all or none");
+}

@@ -31,7 +31,7 @@ pub struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> StoreOptions {
-        StoreOptions { align_bytes: None, extents_max: 1_000, log_blocks: 256 }
+        StoreOptions { align_bytes: None, extents_max: 1_000, log_blocks: 32 }
     }
 }
 
