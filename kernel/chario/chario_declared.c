@@ -49,15 +49,27 @@ static bool is_reserved_node(const struct range_of_memory *range)
 }
 
 /*
- * What /proc/iomem calls Reserved, and nothing else. Video memory, ROMs and the firmware's tables
- * have page structures on a PC, too, and are not RAM of the kernel's either. Its first MiB, where
- * ROMs are, is Reserved in parts.
+ * RAM that was set aside, as /proc/iomem has it: Reserved, Soft Reserved or Persistent Memory. Video
+ * memory, ROMs and the firmware's tables have page structures on a PC, too, and are not the kernel's
+ * RAM either. Its first MiB, where ROMs are, is Reserved in parts.
  */
 static bool is_reserved_resource(const struct range_of_memory *range)
 {
-	return (!IS_ENABLED(CONFIG_X86) || range->start >= SZ_1M) &&
-	       region_intersects(range->start, range->bytes, IORESOURCE_MEM, IORES_DESC_RESERVED) ==
-		       REGION_INTERSECTS;
+	static const unsigned long kinds[] = {
+		IORES_DESC_RESERVED,
+		IORES_DESC_SOFT_RESERVED,
+		IORES_DESC_PERSISTENT_MEMORY,
+		IORES_DESC_PERSISTENT_MEMORY_LEGACY,
+	};
+	u32 i;
+
+	if (IS_ENABLED(CONFIG_X86) && range->start < SZ_1M)
+		return false;
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (region_intersects(range->start, range->bytes, IORESOURCE_MEM, kinds[i]) ==
+		    REGION_INTERSECTS)
+			return true;
+	return false;
 }
 
 /* Memory that the kernel has never given to anybody, and has a struct page of. */
@@ -99,7 +111,7 @@ int chario_declared_add(const char *text)
 		return -EINVAL;
 	}
 	if (!is_reserved(&ranges[range_count])) {
-		pr_err("%s: memory: %#llx+%#llx is not Reserved in /proc/iomem\n", CHARIO_NAME,
+		pr_err("%s: memory: %#llx+%#llx is not reserved RAM (see /proc/iomem)\n", CHARIO_NAME,
 		       ranges[range_count].start, ranges[range_count].bytes);
 		return -EINVAL;
 	}
