@@ -14,8 +14,8 @@ use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_store::AlignedBuffer;
 use steadyio_store::error::StoreError;
-use steadyio_store::storage::Commands;
 use steadyio_store::storage::file::FileStorage;
+use steadyio_store::storage::{BLOCK_BYTES, Commands};
 use steadyio_store::store::{ExtentOptions, Store};
 
 use super::{failure, interrupted, named, open_to_change, open_to_read};
@@ -148,8 +148,14 @@ impl<'a> Way<'a> {
     }
 }
 
-fn buffer(store: &Store<FileStorage>) -> Result<AlignedBuffer, Failure> {
-    AlignedBuffer::new(store.piece_bytes(PIECE_BYTES), false).map_err(Failure::with(Status::Failed))
+/// As long as what is transferred, if that is short: to make memory takes longer than a small I/O. One
+/// byte more is room to see the end of a file.
+fn buffer(store: &Store<FileStorage>, length: Option<u64>) -> Result<AlignedBuffer, Failure> {
+    let piece = store.piece_bytes(PIECE_BYTES);
+    let needed = length.and_then(|length| usize::try_from(length.saturating_add(1)).ok());
+    let bytes =
+        needed.map_or(piece, |needed| needed.next_multiple_of(BLOCK_BYTES as usize).min(piece));
+    AlignedBuffer::new(bytes, false).map_err(Failure::with(Status::Failed))
 }
 
 /// What goes into an extent.
@@ -254,7 +260,7 @@ fn write(
     stop: &Interrupt,
 ) -> Result<u64, Failure> {
     let device = &arguments.device;
-    let mut buffer = buffer(store)?;
+    let mut buffer = buffer(store, input.length)?;
     let (mut way, mut bytes) = (Way::new(device, stop), 0);
     let began = Instant::now();
     let mut unloading = store.begin_unload(input.id).map_err(failure(device))?;
@@ -351,9 +357,11 @@ fn read(
     stop: &Interrupt,
 ) -> Result<Transfers, Broken> {
     let Get { device, id, no_verify, .. } = arguments;
-    let (mut buffer, before) = (buffer(store).map_err(Broken::Other)?, store.commands());
-    let (mut way, mut bytes, mut time) = (Way::new(device, stop), 0, Duration::ZERO);
     let of_store = |error| Broken::Other(failure(device)(error));
+    let length = store.extent(*id).map_err(of_store)?.valid_bytes;
+    let mut buffer = buffer(store, Some(length)).map_err(Broken::Other)?;
+    let before = store.commands();
+    let (mut way, mut bytes, mut time) = (Way::new(device, stop), 0, Duration::ZERO);
     let mut loading = store.begin_load(*id).map_err(of_store)?;
     if *no_verify {
         loading = loading.unchecked();
