@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file for a record. A regular file is replaced when the record is complete, otherwise unchanged;
-//! what is not one, such as /dev/null or a FIFO, is written into and stays what it is.
+//! A file for a record. A regular file is replaced when the record is complete, and keeps its owner and mode;
+//! otherwise it is unchanged. What is not one, such as /dev/null or a FIFO, is written into and stays what it is.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,13 +44,31 @@ impl Place {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => path.to_path_buf(),
         };
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
+        let folder = folder_of(&path);
         // Errors of making a file there name the temporary file, which nobody asked for.
         access(&folder, Access::WRITE_OK | Access::EXEC_OK)?;
         Ok(Place::Replaced { path, folder })
+    }
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Whether both name the same file, which need not exist yet. A device such as /dev/null takes what several write.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    let place =
+        |path: &Path| Some((folder_of(path).canonicalize().ok()?, path.file_name()?.to_owned()));
+    match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(one), Ok(other)) => {
+            let number = |file: &Metadata| (file.dev(), file.ino());
+            !one.file_type().is_char_device() && number(&one) == number(&other)
+        }
+        (Err(_), Err(_)) => place(one).is_some_and(|one| Some(one) == place(other)),
+        _ => false,
     }
 }
 
@@ -160,7 +178,15 @@ impl RecordFile {
 }
 
 fn give_name(temporary: NamedTempFile, path: &Path) -> io::Result<()> {
-    match temporary.as_file().set_permissions(Permissions::from_mode(0o644)) {
+    let before = fs::metadata(path).ok();
+    let mode = before.as_ref().map_or(0o644, |file| file.mode() & 0o7777);
+    if let Some(before) = before {
+        // Only root may give a file away; others may give it to a group of theirs.
+        let file = temporary.as_file();
+        let _ = fchown(file, Some(before.uid()), Some(before.gid()))
+            .or_else(|_| fchown(file, None, Some(before.gid())));
+    }
+    match temporary.as_file().set_permissions(Permissions::from_mode(mode)) {
         // A file system without permissions, such as FAT: what is written is there all the same.
         Err(error) if has_no_permissions(&error) => {}
         set => set?,

@@ -9,36 +9,32 @@ mod devices;
 mod files;
 pub mod late;
 mod live;
+mod outputs;
 mod reading;
 mod tables;
 mod threads;
 mod words;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use anyhow::Context;
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
 use steadyio_trace::event::Dev;
-use steadyio_trace::perfetto;
 use steadyio_trace::report::record::{Question, Record};
-use steadyio_trace::report::rows::{self, rows};
 use steadyio_trace::report::shown::Shown;
-use steadyio_trace::report::spans_file;
 use steadyio_trace::source::capture::devices::{Stack, names};
-
-use crate::record_file::RecordFile;
 
 pub use self::arguments::Arguments;
 use self::arguments::Source;
+use self::outputs::OutFiles;
 use self::reading::{Followed, Reading, options_of};
 use crate::exit::{Failure, Status};
 use crate::output::print;
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let from = arguments.check().map_err(Failure::with(Status::Usage))?;
+    outputs::check(arguments).map_err(Failure::with(Status::Usage))?;
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
     let files = OutFiles::create(arguments).map_err(Failure::with(Status::Failed))?;
     let Origin { device, names, kernel } =
@@ -125,50 +121,6 @@ fn now(
     let stop = if stop.requested() { &Interrupt::default() } else { stop };
     let all = reading.take_all(captured.events(), stop);
     Ok((reading.finish(), if all { ended } else { Status::Interrupted }))
-}
-
-/// Output files, created before tracing begins.
-struct OutFiles {
-    perfetto: Option<RecordFile>,
-    spans: Option<RecordFile>,
-    csv: Option<RecordFile>,
-    json_lines: Option<RecordFile>,
-}
-
-impl OutFiles {
-    fn create(arguments: &Arguments) -> anyhow::Result<OutFiles> {
-        let create = |option: &str, path: &Option<PathBuf>| {
-            let create = |path: &PathBuf| {
-                RecordFile::create(path).with_context(|| format!("{option} {}", path.display()))
-            };
-            path.as_ref().map(create).transpose()
-        };
-        Ok(OutFiles {
-            perfetto: create("--perfetto", &arguments.perfetto)?,
-            spans: create("--spans", &arguments.spans)?,
-            csv: create("--csv", &arguments.csv)?,
-            json_lines: create("--json-lines", &arguments.json_lines)?,
-        })
-    }
-
-    fn write(self, shown: &Shown, record: &Record) -> anyhow::Result<()> {
-        let (trace, names, calls) = (shown.waiting.trace, &shown.question.names, &shown.calls);
-        let rows = rows(shown);
-        if let Some(file) = self.perfetto {
-            file.fill(|out| perfetto::write(trace, names, calls, out)).context("--perfetto")?;
-        }
-        if let Some(file) = self.csv {
-            file.fill(|out| rows::write_csv(&rows, out)).context("--csv")?;
-        }
-        if let Some(file) = self.json_lines {
-            file.fill(|out| rows::write_json_lines(&rows, out)).context("--json-lines")?;
-        }
-        if let Some(file) = self.spans {
-            let spans = spans_file::of_groups(&record.ios).context("--spans")?;
-            file.finish(&format!("{spans:#}\n")).context("--spans")?;
-        }
-        Ok(())
-    }
 }
 
 fn text(record: &Record, fine: bool) -> String {

@@ -2,9 +2,9 @@
 //! What is at the place of an output file stays what it is. All outputs of a record go the same way;
 //! here those of `steady trace`, which a recorded trace is enough for.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::Read;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -61,6 +61,23 @@ fn a_fifo_that_nobody_reads_is_an_error() {
     let output = trace(&path).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("is a FIFO that no program reads"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_that_is_replaced_keeps_its_owner_and_mode() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    fs::write(&path, "before").unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    // Only root may give a file to anybody.
+    let owner = geteuid().is_root().then_some(12_345);
+    chown(&path, owner, owner).unwrap();
+    let before = fs::metadata(&path).unwrap();
+    done(&trace(&path).output().unwrap());
+    let after = fs::metadata(&path).unwrap();
+    let of = |file: &Metadata| (file.uid(), file.gid(), file.mode() & 0o7777);
+    assert_eq!(of(&after), of(&before));
+    assert_ne!(fs::read_to_string(&path).unwrap(), "before");
 }
 
 #[test]

@@ -241,6 +241,25 @@ fn a_file_that_cannot_be_written_fails_and_is_named() {
 }
 
 #[test]
+fn no_output_is_an_input_or_that_of_another_option() {
+    let dir = tempfile::tempdir().unwrap();
+    let [input, link, new] = ["in", "link", "new"].map(|name| dir.path().join(name));
+    fs::copy(sample("host-trace.txt"), &input).unwrap();
+    std::os::unix::fs::symlink(&input, &link).unwrap();
+    let [read, link, new] = [&input, &link, &new].map(|path| path.to_str().unwrap());
+    for (arguments, expected) in [
+        (["--csv", read, "--worst", "1"], "is a file that is read"),
+        (["--perfetto", link, "--worst", "1"], "is a file that is read"),
+        (["--csv", new, "--json-lines", new], "--csv names the same file"),
+    ] {
+        let output = trace(&input, &arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
+    assert_eq!(fs::read(&input).unwrap(), fs::read(sample("host-trace.txt")).unwrap());
+}
+
+#[test]
 fn a_trace_dat_without_trace_cmd_names_what_to_install() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("trace.dat");
