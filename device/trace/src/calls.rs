@@ -54,6 +54,8 @@ calls! {
     Msync "msync" None, false;
     Fallocate "fallocate" FD, false;
     Ftruncate "ftruncate" FD, false;
+    Readahead "readahead" FD, false;
+    Fadvise64 "fadvise64" FD, false;
     IoSubmit "io_submit" None, false;
     IoGetevents "io_getevents" None, false;
     IoPgetevents "io_pgetevents" None, false;

@@ -331,6 +331,8 @@ pub struct Coverage {
     pub events_lost: u64,
     /// Requests followed from issue to completion: the length of [`Trace::requests`].
     pub matched: u64,
+    /// Those of them that ended with an error.
+    pub failed: u64,
     /// Requests whose beginning lies before the trace or whose end lies after it.
     pub at_the_edges: u64,
     /// Requests that lack an event where events were lost.

@@ -7,7 +7,7 @@ use steadyio_trace::report::calls::{CallGroup, CallSum, CallsOf};
 use steadyio_trace::report::distribution::Distribution;
 use steadyio_trace::report::groups::{Group, size_text};
 use steadyio_trace::report::record::{ClassTimes, Record};
-use steadyio_trace::report::times::{SPANS, Times};
+use steadyio_trace::report::times::{SPANS, StepTimes, Times};
 use steadyio_trace::report::words::{count, thread, us};
 
 use crate::table::align;
@@ -215,7 +215,11 @@ fn steps(rows: &[(String, &Times)]) -> String {
     let mut table = vec![head()];
     for (label, times) in rows {
         let lines = times.steps.iter().enumerate();
-        table.extend(lines.map(|(number, step)| row(label, number, &step.step, &step.times)));
+        let name = |step: &StepTimes| match step.btt() {
+            Some(btt) => format!("{} ({btt})", step.step),
+            None => step.step.clone(),
+        };
+        table.extend(lines.map(|(number, step)| row(label, number, &name(step), &step.times)));
     }
     align(&table, &FIGURE_WORDS)
 }

@@ -156,6 +156,10 @@ pub fn account(record: &Record) -> String {
         count(of.calls_without_request, "call"),
         count(of.ios_incomplete, "I/O")
     );
+    if of.failed > 0 {
+        text +=
+            &format!("{} failed: --csv and --json list the errors\n", count(of.failed, "request"));
+    }
     if all.events_skipped > 0 {
         text += &format!("skipped: {} of other kinds\n", count(all.events_skipped, "event"));
     }

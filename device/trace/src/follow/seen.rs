@@ -16,6 +16,8 @@ pub(super) struct Seen {
     journal_thread: bool,
     card: bool,
     card_command: bool,
+    /// A request was issued where one that looks the same is in flight.
+    pub issued_again: bool,
 }
 
 impl Seen {
@@ -55,6 +57,8 @@ impl Seen {
              "no request can be followed: unknown when it was issued to the driver"),
             (has(Kind::Issue) && !has(Kind::Complete), "block:block_rq_complete",
              "no request can be followed: unknown when it completed"),
+            (self.issued_again && !has(Kind::Requeue), "block:block_rq_requeue",
+             "a request that its driver gives back looks like two at one sector, which are unmatched"),
             (has(Kind::BioQueue) && !has(Kind::CallEnter), "syscalls:sys_enter_*",
              "requests only, no I/Os: submission and post are unknown"),
             (self.uring_call && !has(Kind::UringSubmit), "io_uring:io_uring_submit_req",

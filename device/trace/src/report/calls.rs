@@ -2,6 +2,8 @@
 //! How long calls took, and what they waited for: all of them, by thread, process and file descriptor, and those that
 //! queued no request of their own.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::distribution::Distribution;
@@ -9,11 +11,12 @@ use super::own_time::WaitsAlike;
 use super::rows::Item;
 use super::shown::Shown;
 use super::thread_time::{Doing, stays};
-use super::waiting::{Wait, WaitedFor, Waiting};
+use super::waiting::{Wait, WaitedFor};
 use super::words::us;
 use super::{by_key, sorted};
 use crate::event::Call;
 use crate::intervals::Intervals;
+use crate::io::{Io, Processes, Trace};
 use crate::sched::Sched;
 
 /// All calls of one name, those with requests of their own too.
@@ -174,9 +177,31 @@ pub fn groups(calls: &[Item]) -> Vec<CallGroup> {
     sorted(groups, |group| group.sum_ns)
 }
 
-/// Those without a request of their own that took longest.
-pub fn worst(calls: &[Item], waiting: &Waiting, count: usize) -> Vec<WorstCall> {
-    let longest = sorted(calls, |item| item.row.total_ns).into_iter().take(count);
+/// Whose file it is: the process and the file descriptor; of operations of io_uring and aio, the thread that asks.
+fn file_of(io: &Io, processes: &Processes) -> (u32, Option<i32>) {
+    (if io.fd.is_some() { processes.of(io.pid) } else { io.pid }, io.fd)
+}
+
+/// Whether a call without a request of its own has to do with storage. A read or write, or a call that fetches what has
+/// completed, may be about a socket or a pipe: unless it waited for something of storage, or others of the same file, or
+/// operations of the same thread, had requests.
+fn is_of_storage(item: &Item, files: &BTreeSet<(u32, Option<i32>)>, processes: &Processes) -> bool {
+    use WaitedFor::{Cpu, Lock, Running, Unknown, Worker};
+    let Some(io) = item.io else { return false };
+    let fetches = matches!(io.call, Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents);
+    let may_be_elsewhere = (io.call.moves_data() || fetches) && !io.incomplete;
+    let tells = |what: &WaitedFor| !matches!(what, Cpu | Lock | Running | Unknown | Worker);
+    let file = if fetches { (io.pid, None) } else { file_of(io, processes) };
+    !may_be_elsewhere || item.waits.keys().any(tells) || files.contains(&file)
+}
+
+/// Those without a request of their own that took longest, and have to do with storage.
+pub fn worst(shown: &Shown, count: usize) -> Vec<WorstCall> {
+    let waiting = &shown.waiting;
+    let Trace { ios, processes, .. } = waiting.trace;
+    let files: BTreeSet<_> = ios.iter().map(|io| file_of(io, processes)).collect();
+    let of_storage = shown.calls.iter().filter(|item| is_of_storage(item, &files, processes));
+    let longest = sorted(of_storage, |item| item.row.total_ns).into_iter().take(count);
     let worst = longest.filter_map(|item| {
         let waits = by_key(waiting.of(item).into_iter().map(|wait| (wait.what, wait)));
         let all_its_time = Intervals::new([item.during_ns()]);

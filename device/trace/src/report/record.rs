@@ -123,7 +123,7 @@ impl Record {
             tool: BTreeMap::from([("steady", env!("CARGO_PKG_VERSION"))]),
             worst_ios: worst(&shown.ios, &ios, &causes, question),
             worst_requests: worst(&shown.requests, &requests, &causes, question),
-            worst_calls: calls::worst(&shown.calls, &shown.waiting, question.worst),
+            worst_calls: calls::worst(shown, question.worst),
             ios,
             requests,
             flushes_and_discards: groups(&shown.flushes_and_discards),

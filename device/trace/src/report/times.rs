@@ -17,6 +17,8 @@ pub const SPANS: [&str; 4] = ["submission", "block", "device", "post"];
 /// The points of an I/O's way; between its call and its return each of [`Mark`](crate::io::Mark).
 const POINTS: [&str; 9] =
     ["call", "queue", "tag", "insert", "issue", "hardware", "hardware", "completion", "return"];
+/// The letters of blktrace for these.
+const BTT: [&str; 9] = ["", "Q", "G", "I", "D", "", "", "C", ""];
 const HARDWARE_START: usize = 5;
 const HARDWARE_DONE: usize = 6;
 
@@ -88,6 +90,18 @@ impl Times {
     /// The figures of one of [`SPANS`].
     pub fn span(&self, name: &str) -> Option<&SpanTimes> {
         self.spans.iter().find(|times| times.span == name)
+    }
+}
+
+impl StepTimes {
+    /// What btt calls it, such as Q2G; `None` of what blktrace does not see.
+    pub fn btt(&self) -> Option<String> {
+        let (from, to) = self.step.split_once("->")?;
+        let letter = |name| {
+            Some(&BTT[POINTS.iter().position(|point| *point == name)?])
+                .filter(|letter| !letter.is_empty())
+        };
+        Some(format!("{}2{}", letter(from)?, letter(to)?))
     }
 }
 

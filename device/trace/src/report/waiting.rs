@@ -2,14 +2,14 @@
 //! What a call waited for, moment by moment: its own requests, those of others, the journal, dirty throttling, a lock,
 //! a CPU. What no event tells is unknown.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
 use super::by_key;
 use super::rows::Item;
 use super::thread_time::{Doing, Stay, stays};
-use crate::event::Call;
+use crate::event::{Call, Comm};
 use crate::intervals::Intervals;
 use crate::io::{OfThread, Origin, Request, Trace};
 
@@ -27,6 +27,10 @@ pub enum WaitedFor {
     DirtyThrottling,
     /// A request that its own thread had queued before, to read ahead.
     Readahead,
+    /// Pages that the kernel was writing back.
+    Writeback,
+    /// A worker of io_uring, or its thread that polls.
+    Worker,
     Lock,
     /// It was runnable, and had no CPU.
     Cpu,
@@ -46,6 +50,8 @@ impl WaitedFor {
             Journal => "waiting for the journal",
             DirtyThrottling => "throttled in balance_dirty_pages",
             Readahead => "waiting for what it had begun to read ahead",
+            Writeback => "waiting for writeback",
+            Worker => "waiting for a worker of io_uring",
             Lock => "waiting for a lock of the kernel",
             Cpu => "waiting for a CPU",
             Running => "running on a CPU",
@@ -73,6 +79,9 @@ pub struct Waiting<'a> {
     locked: OfThreads,
     /// Requests to read ahead, in the order of their end.
     reading_ahead: BTreeMap<u32, Vec<(u64, u64)>>,
+    /// When requests of writeback were queued or in flight, and which threads queued them.
+    writeback: Intervals,
+    flushers: HashSet<u32>,
     /// Requests by the moment of their completion.
     completed: HashMap<u64, &'a Request>,
 }
@@ -95,12 +104,16 @@ impl<'a> Waiting<'a> {
     pub fn new(trace: &'a Trace) -> Waiting<'a> {
         let ahead = trace.requests.iter().filter(|of| matches!(of.origin, Origin::Readahead(_)));
         let mut reading_ahead = by_key(ahead.map(|of| (of.pid, of.life())));
+        let writeback =
+            || trace.requests.iter().filter(|of| matches!(of.origin, Origin::Writeback(_)));
         reading_ahead.values_mut().for_each(|all| all.sort_by_key(|(_, end)| *end));
         Waiting {
             trace,
             paused: OfThreads::new(&trace.dirty_pauses),
             locked: OfThreads::new(&trace.lock_waits),
             reading_ahead,
+            writeback: Intervals::new(writeback().map(|of| of.life())),
+            flushers: writeback().map(|of| of.pid).collect(),
             completed: trace.requests.iter().map(|of| (of.end_ns(), of)).collect(),
         }
     }
@@ -175,8 +188,7 @@ impl<'a> Waiting<'a> {
         }
         let Some(woken) = stay.woken else { return (WaitedFor::Unknown, None) };
         let Some(completed_ns) = woken.completed_ns else {
-            let by_journal = woken.by.1.is_journal();
-            return (if by_journal { WaitedFor::Journal } else { WaitedFor::Unknown }, None);
+            return (self.served_by(woken.by), None);
         };
         let request = self.completed.get(&completed_ns).copied();
         let own = request.filter(|request| request.pid == pid);
@@ -184,9 +196,20 @@ impl<'a> Waiting<'a> {
             (Some(Origin::Journal), _) => WaitedFor::Journal,
             (Some(Origin::Readahead(_)), Some(_)) => WaitedFor::Readahead,
             (_, Some(_)) => WaitedFor::OwnRequest,
+            (Some(Origin::Writeback(_)), _) => WaitedFor::Writeback,
             (_, None) => WaitedFor::OtherRequest,
         };
         (what, request)
+    }
+
+    /// What a thread does that woke another, not on the completion of a request.
+    fn served_by(&self, (pid, comm): (u32, Comm)) -> WaitedFor {
+        match comm.as_bytes() {
+            _ if comm.is_journal() => WaitedFor::Journal,
+            _ if self.flushers.contains(&pid) => WaitedFor::Writeback,
+            name if name.starts_with(b"iou-") => WaitedFor::Worker,
+            _ => WaitedFor::Unknown,
+        }
     }
 
     /// Without switches of the thread: what is known to have been so in that time.
@@ -205,6 +228,9 @@ impl<'a> Waiting<'a> {
         }
         if item.io.is_some_and(|io| io.call.is_read()) {
             take(WaitedFor::Readahead, &self.readahead_in(pid, during_ns));
+        }
+        if item.io.is_some_and(|io| matches!(io.call, Call::Sync | Call::Syncfs)) {
+            take(WaitedFor::Writeback, &self.writeback.within(during_ns.0, during_ns.1));
         }
         waits.extend(parts(WaitedFor::Unknown, &left));
         waits

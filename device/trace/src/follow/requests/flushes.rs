@@ -40,6 +40,8 @@ struct Ended {
     flush: Flush,
     /// The sectors of those completed after it.
     served: Vec<u64>,
+    /// What these were told, where the flush request itself was not: 0, or a negative errno.
+    error: i32,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +70,7 @@ impl Flushes {
         }
         self.ended.retain(|ended| ended.cpu != cpu);
         let (flush, served) = ((request, issued_ns), Vec::new());
-        self.ended.push(Ended { cpu, pid, dev, flush, served });
+        self.ended.push(Ended { cpu, pid, dev, flush, served, error: 0 });
     }
 
     /// Data in a flush sequence completed.
@@ -95,7 +97,7 @@ impl Flushes {
     }
 
     /// A completion of no sectors: a request that waited for a flush, or the end of a sequence.
-    pub fn end_sequence(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) {
+    pub fn end_sequence(&mut self, event: &Event, extent: &Extent, error: i32, sink: &mut Sink) {
         let (cpu, dev) = (event.cpu, extent.dev);
         if let Some(at) = self.closing.iter().position(|it| *it == (cpu, dev)) {
             self.closing.swap_remove(at);
@@ -103,7 +105,10 @@ impl Flushes {
         }
         let here = |ended: &&mut Ended| (ended.cpu, ended.pid, ended.dev) == (cpu, event.pid, dev);
         match self.ended.iter_mut().find(here) {
-            Some(flush) => flush.served.push(extent.sector),
+            Some(flush) => {
+                flush.served.push(extent.sector);
+                flush.error = if flush.error == 0 { error } else { flush.error };
+            }
             None => self.serve(dev, &[extent.sector], None, sink),
         }
     }
@@ -137,6 +142,10 @@ impl Flushes {
     }
 
     fn settle_one(&mut self, ended: Ended, sink: &mut Sink) {
+        let request = sink.results.requests[ended.flush.0].as_mut();
+        if let Some(request) = request.filter(|request| request.error == 0) {
+            request.error = ended.error;
+        }
         if !ended.served.is_empty() {
             self.serve(ended.dev, &ended.served, Some(ended.flush), sink);
         }

@@ -128,6 +128,11 @@ impl Requests {
         let may_be_again = self.open.forget_flush(event, extent, sink);
         let slots = self.open.one_at(extent, fits);
         let known = self.open.closest(&slots, extent.sectors);
+        if known.is_none() {
+            let again =
+                |open: &Open| open.dispatch.is_some() && open.dispatch_left == extent.sectors;
+            sink.seen.issued_again |= !self.open.table.beginning(extent, again).is_empty();
+        }
         let slot = known.unwrap_or_else(|| self.begin(extent, bios, sink));
         if may_be_again {
             self.open.suspect(slot, Ambiguity::Loss);
@@ -166,7 +171,7 @@ impl Requests {
     pub fn complete(&mut self, event: &Event, extent: &Extent, error: i32, sink: &mut Sink) {
         let (_, sector) = place(extent);
         if extent.sectors == 0 && sector != NOWHERE && extent.op.kind != OpKind::Other {
-            return self.flushes.end_sequence(event, extent, sink);
+            return self.flushes.end_sequence(event, extent, error, sink);
         }
         // Passthrough requests complete at sector -1, whatever they moved.
         let whole = sector == NOWHERE;

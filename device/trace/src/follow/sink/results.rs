@@ -104,6 +104,7 @@ impl Results {
             }
         }
         self.account.matched = requests.len() as u64;
+        self.account.failed = requests.iter().filter(|request| request.error != 0).count() as u64;
         let (mut calls_without_request, account) = (self.calls_without_request, self.account);
         calls_without_request.sort_by_key(|call| call.exited_ns);
         Trace { requests, ios, calls_without_request, account, ..Trace::default() }

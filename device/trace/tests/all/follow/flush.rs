@@ -44,6 +44,18 @@ fn flush_through_device_mapper(script: &mut Script) {
 }
 
 #[test]
+fn the_error_of_a_flush_is_its_own_where_only_those_it_served_are_told() {
+    let mut script = Script::new();
+    begin_flush(&mut script, 7, 0, 10);
+    script.by(99).at(20).block('D', extent("FF", 0, 0));
+    script.by(0).at(30).block('C', extent("FF", u64::MAX, 0));
+    script.at(31).what(EventKind::Complete { extent: extent("WS", 0, 0), error: -5 });
+    script.at(40).by(7).exit(Call::Fsync, -5);
+    let trace = script.follow();
+    assert_eq!((trace.ios.len(), trace.requests[0].error, trace.account.failed), (1, -5, 1));
+}
+
+#[test]
 fn flushes_through_device_mapper_are_those_of_one_io() {
     let mut script = Script::new();
     flush_through_device_mapper(&mut script);

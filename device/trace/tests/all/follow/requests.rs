@@ -23,6 +23,22 @@ fn read(script: &mut Script, pid: u32, at_ns: u64, sector: u64) {
 }
 
 #[test]
+fn a_request_that_is_issued_again_tells_that_requeues_are_not_traced() {
+    let place = extent("W", 64, 8);
+    let missing = |with_requeue: bool| {
+        let mut script = Script::new();
+        script.at(0).by(1).block('Q', place).block('G', place).block('D', place);
+        if with_requeue {
+            script.at(5).block('R', place);
+        }
+        script.at(10).block('D', place).at(20).block('C', place);
+        let missing = script.follow().missing;
+        missing.iter().any(|event| event.event == "block:block_rq_requeue")
+    };
+    assert!(missing(false) && !missing(true));
+}
+
+#[test]
 fn a_direct_read_has_every_mark_and_its_time_in_four_spans() {
     let mut script = Script::new();
     read(&mut script, 7, 1_000, 64);

@@ -267,3 +267,57 @@ fn a_process_counts_for_the_cgroup_of_who_started_it_unless_its_own_is_known() {
     assert_eq!([of(11), of(30), of(31)], [Some("/a"); 3]);
     assert_eq!((of(20), of(99)), (Some("/b"), None));
 }
+
+/// A request of a flusher from 10 to 80, and a sync of thread 1 from 0 to 90, woken by `waker` if anybody.
+fn sync_and_writeback(waker: Option<(u32, &str)>) -> Vec<(&'static str, u64)> {
+    let mut script = Script::new();
+    let task = |pid| SchedTask { pid, comm: Comm::new(b"task"), prio: 120 };
+    script.by(1).at(0).enter(Call::Sync);
+    if waker.is_some() {
+        let (prev, next) = (task(1), task(0));
+        script.at(1).what(EventKind::Switch(Switch { prev, runnable: false, next }));
+    }
+    let place = extent("W", 64, 8);
+    script.named(60, "kworker/u8:1").on(1).at(9).what(EventKind::WritebackStart { inode: 5 });
+    script.at(10).block('Q', place).block('G', place).block('D', place);
+    script.at(11).what(EventKind::WritebackEnd { inode: 5 });
+    script.by(0).at(80).block('C', place);
+    if let Some((pid, name)) = waker {
+        let context = Some(Context::Thread);
+        let waking = Waking { woken: task(1), context, completed_ns: None };
+        script.named(pid, name).at(85).what(EventKind::Waking(waking));
+        let (prev, next) = (task(0), task(1));
+        script.by(0).on(0).at(86).what(EventKind::Switch(Switch { prev, runnable: true, next }));
+    }
+    script.by(1).at(90).exit(Call::Sync, 0);
+    sum(&script).2
+}
+
+#[test]
+fn a_sync_waits_for_what_is_written_back() {
+    let has = |waits: Vec<(&str, u64)>, what, ns| assert!(waits.contains(&(what, ns)), "{waits:?}");
+    has(sync_and_writeback(None), "writeback", 70);
+    has(sync_and_writeback(Some((60, "kworker/u8:1"))), "writeback", 84);
+    has(sync_and_writeback(Some((61, "iou-wrk-1"))), "worker", 84);
+    has(sync_and_writeback(Some((62, "other"))), "unknown", 84);
+}
+
+#[test]
+fn reads_that_may_be_of_a_socket_are_not_among_the_worst() {
+    let mut script = Script::new();
+    let place = extent("R", 64, 8);
+    let call = |script: &mut Script, at_ns: u64, call, fd, ns: u64| {
+        script.by(1).at(at_ns).what(EventKind::CallEnter { call, fd: Some(fd) });
+        script.at(at_ns + ns).exit(call, 0);
+    };
+    call(&mut script, 0, Call::Read, 4, 300);
+    call(&mut script, 1_000, Call::Fsync, 5, 6);
+    script.by(1).at(2_000).what(EventKind::CallEnter { call: Call::Read, fd: Some(6) });
+    script.at(2_001).block('Q', place).block('G', place).block('D', place);
+    script.by(0).at(2_010).block('C', place).by(1).at(2_020).exit(Call::Read, 4096);
+    call(&mut script, 3_000, Call::Read, 6, 30);
+    let question = Question { worst: 5, ..Question::default() };
+    let worst = record(&script.follow(), &question).worst_calls;
+    let worst: Vec<_> = worst.iter().map(|call| (call.call, call.total_ns)).collect();
+    assert_eq!(worst, [("read", 30), ("fsync", 6)]);
+}

@@ -9,6 +9,7 @@ use steadyio_trace::intervals::Intervals;
 use steadyio_trace::io::{Mark, Request};
 use steadyio_trace::report::distribution::{Distribution, histogram};
 use steadyio_trace::report::record::Question;
+use steadyio_trace::report::times::StepTimes;
 use steadyio_trace::source::Problems;
 use steadyio_trace::source::capture::devices::{Stack, Untold};
 use steadyio_trace::source::capture::threads::AskedFor;
@@ -291,5 +292,23 @@ proptest! {
             // Made again of itself it is the same: sorted, no two touch.
             prop_assert_eq!(Intervals::new(found.iter()), found);
         }
+    }
+}
+
+#[test]
+fn steps_have_the_names_of_btt_too() {
+    let times = Distribution::of(vec![1]).unwrap();
+    let btt = |step: &str| StepTimes { step: step.into(), times: times.clone() }.btt();
+    for (step, expected) in [
+        ("queue->tag", Some("Q2G")),
+        ("tag->insert", Some("G2I")),
+        ("insert->issue", Some("I2D")),
+        ("issue->completion", Some("D2C")),
+        ("tag->issue", Some("G2D")),
+        ("hardware", None),
+        ("call->queue", None),
+        ("issue->hardware", None),
+    ] {
+        assert_eq!(btt(step).as_deref(), expected, "{step}");
     }
 }

@@ -78,6 +78,15 @@ fn block_events_before_and_since_the_priority() {
 }
 
 #[test]
+fn calls_that_ask_to_read_ahead_are_read() {
+    let enter = |call| EventKind::CallEnter { call, fd: Some(3) };
+    check(&[
+        ("sys_readahead(fd: 3, offset: 0, count: 1000)", enter(Call::Readahead)),
+        ("sys_fadvise64(fd: 3, offset: 0, len: 0, advice: 3)", enter(Call::Fadvise64)),
+    ]);
+}
+
+#[test]
 fn system_calls_as_ftrace_and_as_trace_cmd_print_them() {
     let enter = |call, fd| EventKind::CallEnter { call, fd };
     let pread = |fd| enter(Call::Pread64, Some(fd));
