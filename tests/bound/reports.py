@@ -76,8 +76,9 @@ def row(report: dict[str, Any]) -> str:
         stalls = ", stalls" if found["mostly_stalls"] else ""
         words = [f"{found['job']['bound_ns'] / 1e6:,.0f} ms{stalls}"]
         words.append(f"{-(-found['buffer']['bytes'] // 1024):,} KiB")
+    name = f"[{report['name']}]({report['link']})" if "link" in report else report["name"]
     cells = [
-        f"{report['name']}: {report['what']}",
+        f"{name}: {report['what']}",
         stall,
         f"{task['kib']} KiB per {task['period_ms']} ms{assumed}",
         *words,

@@ -8,4 +8,4 @@ from steady_lab.toml_table import load_toml
 def test_the_guide_has_the_table_of_now() -> None:
     text = GUIDE.read_text(encoding="utf-8")
     assert page(text) == text
-    assert len(load_toml(REPORTS)["report"]) == 10
+    assert len(load_toml(REPORTS)["report"]) == 13
