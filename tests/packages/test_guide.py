@@ -21,4 +21,4 @@ def test_a_section_is_a_script(heading: str) -> None:
 
 def test_a_section_without_commands_is_an_error() -> None:
     with pytest.raises(AssertionError, match="no command below"):
-        guide.commands("What was tried")
+        guide.commands("Tested systems")
