@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""No document grows beyond a length that a reader finishes, and no page shows a rendered CSV."""
+
+from __future__ import annotations
+
+import subprocess
+
+from steady_lab.paths import PROJECT
+
+WORDS_MAX = 3500
+RESULT_WORDS_MAX = 1200
+# Longer, as a manual is; the numbers only fall.
+LONGER = {
+    "CHANGELOG.md": 5100,
+    "docs/reference/k2.md": 5700,
+    "docs/reference/steady-record.md": 5100,
+    "docs/reference/steady-trace.md": 6000,
+}
+
+
+def lengths() -> dict[str, int]:
+    """Words of each tracked document."""
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    return {
+        name: len((PROJECT / name).read_text(encoding="utf-8").split())
+        for name in listed.stdout.splitlines()
+    }
+
+
+def limit(name: str) -> int:
+    """Words that a document may have."""
+    short = RESULT_WORDS_MAX if name.startswith("docs/results/") else WORDS_MAX
+    return LONGER.get(name, short)
+
+
+def test_no_document_is_longer_than_a_reader_finishes() -> None:
+    found = lengths()
+    assert len(found) > 40
+    assert {name: words for name, words in found.items() if words > limit(name)} == {}
+    assert LONGER.keys() <= found.keys()
