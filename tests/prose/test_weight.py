@@ -9,12 +9,13 @@ from steady_lab.paths import PROJECT
 
 WORDS_MAX = 3500
 RESULT_WORDS_MAX = 1200
-# Longer, as a manual is; the numbers only fall.
+# Longer, as a manual is, or a table in which a reader looks one thing up; the numbers only fall.
 LONGER = {
     "CHANGELOG.md": 5100,
     "docs/reference/k2.md": 5700,
     "docs/reference/steady-record.md": 5100,
     "docs/reference/steady-trace.md": 6000,
+    "docs/results/papers.md": 7200,
 }
 
 

@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from seen import CHROMIUM, DESKTOP, PHONE, Seen, boxes, headless_browser, open_report
+from seen import CHROMIUM, DESKTOP, PATIENCE_MS, PHONE, Seen, boxes, headless_browser, open_report
+from steady_lab.errors import LabError
 from steady_lab.figures.metric import LATENCIES, Metric
 from steady_lab.figures.rows import read_csv
 from steady_lab.figures.table import format_number
 from steady_lab.kernels.build import LabKernel
+from steady_lab.pages.bench_section import read_bench_sections
 from steady_lab.pages.page_data import script_json
 from steady_lab.pages.report import read_sections, render
 from steady_lab.paths import BUILD, PROJECT
@@ -220,6 +222,45 @@ def test_legend_hides_a_variant_in_all_panels(own_report: Seen) -> None:
     expect(lines).to_have_count(3 * (len(VARIANTS) - 1))
 
 
+def test_legend_can_be_used_by_keyboard(own_report: Seen) -> None:
+    page = own_report.page
+    lines = page.locator(".plot .scatterlayer .trace .lines path")
+    expect(lines).to_have_count(3 * len(VARIANTS))
+    entry = page.locator(".plot .legend .traces").first
+    expect(entry).to_have_attribute("aria-pressed", "true")
+    entry.focus()
+    page.keyboard.press("Enter")
+    expect(lines).to_have_count(3 * (len(VARIANTS) - 1))
+    expect(page.locator(".plot .legend .traces:focus")).to_have_attribute("aria-pressed", "false")
+    page.keyboard.press(" ")
+    expect(lines).to_have_count(3 * len(VARIANTS))
+
+
+def test_a_picture_has_a_name_and_its_panels_are_named(report: Seen) -> None:
+    label = str(report.page.get_attribute(".plot", "aria-label"))
+    assert "(a)" in label and "(c)" in label, label
+    name = report.page.evaluate(
+        "document.querySelector('.plot')._context.toImageButtonOptions.filename"
+    )
+    assert name == "tiny"
+
+
+def test_a_dark_system_gets_a_dark_page_and_light_paper(own_report: Seen) -> None:
+    page = own_report.page
+    colours = "[getComputedStyle(document.body).backgroundColor,"
+    colours += " document.querySelector('.plot')._fullLayout.paper_bgcolor]"
+    assert page.evaluate(colours) == ["rgb(255, 255, 255)", "#fff"]
+    page.emulate_media(color_scheme="dark")
+    for _ in range(PATIENCE_MS // 50):
+        if page.evaluate(colours)[1] != "#fff":
+            break
+        page.wait_for_timeout(50)
+    assert page.evaluate(colours) == ["rgb(22, 22, 22)", "#161616"]
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(colours)[1] == "#fff"
+    assert own_report.console == []
+
+
 def test_tables_equal_the_csv(report: Seen, tiny_build: Path) -> None:
     measured = read_csv(tiny_build / "results" / "tiny.csv")
     tables = report.page.eval_on_selector_all(
@@ -270,3 +311,29 @@ def test_screenshot_command_pictures_the_plot(tiny_build: Path, tmp_path: Path) 
 
 def test_page_without_figures_still_renders() -> None:
     assert "<h1>" in render([])
+
+
+def test_a_record_of_a_bench_is_shown_like_a_figure(
+    browser: Browser, tiny_build: Path, tmp_path: Path
+) -> None:
+    record = tiny_build / "work" / "tiny" / "k2" / "record.json"
+    steady_lab("report", "--bench", str(record), "--build", str(tmp_path))
+    seen = open_report(browser, tmp_path / "report" / "index.html", DESKTOP)
+    page = seen.page
+    assert seen.console == []
+    expect(page.locator("#record .plot .scatterlayer .trace .lines path")).to_have_count(3)
+    assert "k2" in str(page.text_content("#record table.values"))
+    assert page.locator("#record table.checks").count() == 0
+    assert "steady-lab report --bench record.json" in str(page.text_content("#record pre.command"))
+    page.close()
+
+
+def test_a_file_that_is_no_record_is_named(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.json"
+    for text, says in [("{}", "steady bench --out"), ("x", "not JSON")]:
+        wrong.write_text(text)
+        with pytest.raises(LabError, match=f"--bench .*wrong.json.*{says}"):
+            read_bench_sections([wrong])
+    wrong.write_text('{"schema": "steadyio.bench/1"}')
+    with pytest.raises(LabError, match="not a whole record of steady bench"):
+        read_bench_sections([wrong])

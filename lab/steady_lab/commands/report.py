@@ -9,6 +9,7 @@ from pathlib import Path
 
 from steady_lab.commands.arguments import add_build_argument
 from steady_lab.errors import LabError
+from steady_lab.pages.bench_section import read_bench_sections
 from steady_lab.pages.report import Section, read_sections, render, write_page
 from steady_lab.pages.screenshot import take_screenshot
 from steady_lab.pages.trace_section import read_trace_sections
@@ -43,6 +44,14 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="REPORT.json",
         help="also show these reports of `steady tune --out`",
     )
+    parser.add_argument(
+        "--bench",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="RECORD.json",
+        help="also show these records of `steady bench --out`",
+    )
     parser.set_defaults(func=_run)
 
 
@@ -50,9 +59,10 @@ def _run(args: argparse.Namespace) -> int:
     results = args.build / "results"
     traces = read_trace_sections(args.trace)
     tunes = read_tune_sections(args.tune)
-    # Traces and tune reports can be shown without any figure.
-    has_figures = any(results.glob("*.json")) or not (traces or tunes)
-    sections = read_sections(results) if has_figures else []
+    measured = read_bench_sections(args.bench)
+    # What is given can be shown without any figure.
+    has_figures = any(results.glob("*.json")) or not (traces or tunes or measured)
+    sections = [*measured, *(read_sections(results) if has_figures else [])]
     print(f"report: {write_page(sections, args.build, traces, tunes)}")
     if args.screenshot:
         _picture(sections, args.screenshot)

@@ -46,6 +46,8 @@ class Section:
     provenance: dict[str, str]
     specs: dict[str, str]
     downloads: list[Download]
+    command: str  # which makes it again
+    is_of_lab: bool  # not of a board
 
 
 def read_sections(results: Path) -> list[Section]:
@@ -96,7 +98,7 @@ def render(
     )
 
 
-def make_section(result: FigureResult) -> Section:
+def make_section(result: FigureResult, command: str = "") -> Section:
     """Return a figure's part of the page; raises LabError when the result is inconsistent."""
     document, where = result.document, str(result.path)
     workload = parse_workload(document["workload"], where)
@@ -116,6 +118,8 @@ def make_section(result: FigureResult) -> Section:
             "Workload": json.dumps(document["workload"], indent=2, ensure_ascii=False),
         },
         downloads=_downloads(figure, result),
+        is_of_lab=not command,
+        command=command or f"steady-lab run {figure.name} && steady-lab report",
     )
 
 
@@ -124,8 +128,14 @@ def _provenance(document: dict[str, Any]) -> dict[str, str]:
     tools = ", ".join(f"{name} {version}" for name, version in sorted(document["tool"].items()))
     return {
         "Kernel": kernel["release"],
-        "Kernel configuration (sha256)": kernel["config_sha256"],
-        "Kernel modules, sources (sha256)": kernel["modules_sha256"],
+        **{
+            f"Kernel {what} (sha256)": kernel[key]
+            for what, key in (
+                ("configuration", "config_sha256"),
+                ("modules, sources", "modules_sha256"),
+            )
+            if key in kernel
+        },
         "Tools": tools,
         "Seed": str(document["seed"]),
         "Unmet requirements": "; ".join(map(str, document["unmet"])) or "none",

@@ -15,7 +15,9 @@
   const ABOVE_PANEL_PX = 24; // a caption of one line
   const LEGEND_BELOW_PX = 65; // ticks and label of the axis are between
   const FONT = '"Source Sans 3", "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
-  const INK = "#1a1a1a";
+  const LIGHT = { ink: "#1a1a1a", paper: "#fff", grid: "#e6e6e6" };
+  const DARK = { ink: "#e8e8e8", paper: "#161616", grid: "#3a3a3a" };
+  const LIGHTEN = 0.4; // colours of traces on dark paper: so far towards white
   const BARE = document.body.classList.contains("bare");
   const CONFIG = {
     displayModeBar: BARE ? false : "hover",
@@ -25,11 +27,37 @@
     toImageButtonOptions: { format: "svg" },
   };
 
+  // Paper is light, and so are pictures for other pages.
+  const wantsDark = window.matchMedia("(prefers-color-scheme: dark)");
+  let isPrinting = false;
+
+  function theme() {
+    return wantsDark.matches && !isPrinting && !BARE ? DARK : LIGHT;
+  }
+
+  function lighter(whole, digits) {
+    const parts = digits.match(/../g).map(function (part) {
+      const value = parseInt(part, 16);
+      return Math.round(value + (255 - value) * LIGHTEN).toString(16).padStart(2, "0");
+    });
+    return '"#' + parts.join("") + '"';
+  }
+
+  // A trace, or what is drawn like one, for the paper that it is on.
+  function onPaper(trace) {
+    if (theme() === LIGHT) return trace;
+    const paper = JSON.stringify(theme().paper);
+    const text = JSON.stringify(trace).replace(/"#fff(fff)?"/gi, paper);
+    return JSON.parse(text.replace(/"#([0-9a-f]{6})"/gi, function (whole, digits) {
+      return whole === paper ? whole : lighter(whole, digits);
+    }));
+  }
+
   function axis(own, placed) {
     return Object.assign(
       {
-        showline: true, linecolor: INK, linewidth: 1, ticks: "outside", ticklen: 4,
-        tickcolor: INK, gridcolor: "#e6e6e6", gridwidth: 1, zeroline: false,
+        showline: true, linecolor: theme().ink, linewidth: 1, ticks: "outside", ticklen: 4,
+        tickcolor: theme().ink, gridcolor: theme().grid, gridwidth: 1, zeroline: false,
         automargin: true,
       },
       own,
@@ -52,7 +80,7 @@
   function caption(text, x, y) {
     return {
       text: text, x: x, y: y, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", align: "left",
-      showarrow: false, font: { size: CAPTION_PX, color: INK },
+      showarrow: false, font: { size: CAPTION_PX, color: theme().ink },
     };
   }
 
@@ -176,7 +204,7 @@
       text: label.text, showarrow: false, xref: "x", yref: "y", borderpad: 0,
       x: panel.x.type === "log" ? Math.log10(label.x) : label.x,
       y: panel.y.type === "log" ? Math.log10(label.y) : label.y,
-      font: { size: LABEL_PX, color: INK },
+      font: { size: LABEL_PX, color: theme().ink },
     }, anchor);
   }
 
@@ -204,11 +232,11 @@
       width: width,
       height: height,
       margin: margin,
-      paper_bgcolor: "#fff",
-      plot_bgcolor: "#fff",
-      font: { family: FONT, size: small ? 11 : 12, color: INK },
+      paper_bgcolor: theme().paper,
+      plot_bgcolor: theme().paper,
+      font: { family: FONT, size: small ? 11 : 12, color: theme().ink },
       hovermode: "closest",
-      hoverlabel: { bgcolor: "#fff", bordercolor: INK, font: { family: FONT, size: 12, color: INK } },
+      hoverlabel: { bgcolor: theme().paper, bordercolor: theme().ink, font: { family: FONT, size: 12, color: theme().ink } },
       barmode: data.barmode || "group",
       uniformtext: { mode: "hide", minsize: 9 }, // within bars
       legend: {
@@ -233,14 +261,52 @@
     const made = layout(data, width);
     const inner = width - made.margin.l - made.margin.r;
     const panelPx = (made.xaxis.domain[1] - made.xaxis.domain[0]) * inner;
-    const traces = data.traces.map(function (trace) { return fitted(trace, panelPx); });
-    const drawn = Plotly.react(plot, traces, made, CONFIG);
+    const traces = data.traces.map(function (trace) { return onPaper(fitted(trace, panelPx)); });
+    const name = plot.closest("section").id;
+    const options = Object.assign({}, CONFIG.toImageButtonOptions, { filename: name });
+    const drawn = Plotly.react(plot, traces, made, Object.assign({}, CONFIG, { toImageButtonOptions: options }));
+    if (!plot.dataset.named) nameParts(plot, data);
+    drawn.then(function () { giveKeys(plot); });
     if (!data.labels) return drawn;
     return drawn.then(function () { // the legend has taken its room only now
       const axes = plot._fullLayout;
       const point_labels = labels(data, axes.xaxis._length, axes.yaxis._length);
       return Plotly.relayout(plot, { annotations: made.annotations.concat(point_labels) });
     });
+  }
+
+  // For readers that do not see or point: what the panels show, and a legend that has keys.
+  function nameParts(plot, data) {
+    plot.dataset.named = "yes";
+    const captions = data.panels.map(function (panel) {
+      plain.innerHTML = panel.caption;
+      return plain.textContent;
+    });
+    plot.setAttribute("aria-label", [plot.getAttribute("aria-label")].concat(captions).filter(Boolean).join("; "));
+    plot.on("plotly_afterplot", function () { giveKeys(plot); });
+  }
+
+  function giveKeys(plot) {
+    plot.querySelectorAll(".legend .traces").forEach(function (entry, at) {
+      const trace = entry.__data__[0].trace;
+      entry.setAttribute("tabindex", "0");
+      entry.setAttribute("role", "button");
+      entry.setAttribute("aria-label", trace.name);
+      entry.setAttribute("aria-pressed", String(trace.visible === true));
+      entry.onkeydown = function (event) {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        toggle(plot, trace).then(function () { plot.querySelectorAll(".legend .traces")[at].focus(); });
+      };
+    });
+  }
+
+  function toggle(plot, trace) {
+    const isOne = function (other) {
+      return trace.legendgroup ? other.legendgroup === trace.legendgroup : other.index === trace.index;
+    };
+    const indices = plot._fullData.filter(isOne).map(function (other) { return other.index; });
+    return Plotly.restyle(plot, { visible: trace.visible === true ? "legendonly" : true }, indices);
   }
 
   // Drawn when it comes near the window: a page of twenty figures opens as fast as one of two.
@@ -276,10 +342,15 @@
       if (Number(item.plot.dataset.width) !== item.plot.clientWidth) show(item);
     }
   });
+  wantsDark.addEventListener("change", function () {
+    for (const item of shown) show(item);
+  });
   window.addEventListener("beforeprint", function () {
+    isPrinting = true;
     for (const item of found) draw(item.plot, item.data, PRINT_WIDTH_PX);
   });
   window.addEventListener("afterprint", function () {
+    isPrinting = false;
     for (const item of found) show(item);
   });
 })();
