@@ -214,7 +214,10 @@ def compare(module: str, btf: Btf, headers: Path, private: Path) -> None:
 
 
 def type_information(module: str, release: str, headers: Path) -> Btf | None:
-    """The types of the kernel that is built for; None if no file has them."""
+    """The types of the kernel that is built for; None if no file has them.
+
+    Raises RefusedError where the package that has them is not installed.
+    """
     base = _kernel_types(release, headers)
     if base is None or module == "k2":
         return base
@@ -230,7 +233,12 @@ def _kernel_types(release: str, headers: Path) -> Btf | None:
     if (headers / "vmlinux").is_file():
         return Btf((headers / "vmlinux").read_bytes())
     image = Path("/boot", f"vmlinuz-{release}")
-    data = image.read_bytes() if image.is_file() else b""
+    if not image.is_file():
+        raise RefusedError(
+            f"{image} is missing, whose type information is compared; install "
+            f"linux-image-{release}, then run dkms autoinstall -k {release}"
+        )
+    data = image.read_bytes()
     at = data.find(b"\xfd7zXZ\0")
     return Btf(lzma.LZMADecompressor().decompress(data[at:])) if at >= 0 else None
 

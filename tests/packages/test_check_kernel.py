@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import importlib.util
 import struct
+from pathlib import Path
 
+import pytest
 from steady_lab.kernels.source import find_source
 from steady_lab.paths import PROJECT
 
@@ -39,3 +41,12 @@ def test_a_pointer_in_type_information_may_be_to_data_per_cpu() -> None:
     btf = check_kernel.Btf(head + types + strings)
     assert btf.declare_per_cpu(2) == "struct stat __percpu *"
     assert btf.declare_per_cpu(1) is None
+
+
+def test_a_kernel_without_its_image_is_told_which_package_to_install(tmp_path: Path) -> None:
+    """Neither headers nor /boot of this release are there."""
+    with pytest.raises(check_kernel.RefusedError) as refused:
+        check_kernel.type_information("k2", "6.1.0-none-amd64", tmp_path)
+    said = str(refused.value)
+    assert said.startswith("/boot/vmlinuz-6.1.0-none-amd64 is missing")
+    assert "install linux-image-6.1.0-none-amd64" in said

@@ -72,3 +72,11 @@ def test_rules_and_dashboard_ask_for_metrics_that_are_there(work: Path) -> None:
     assert len(expressions) > 15
     asked = names(" ".join(expressions)) | names(RULES.read_text("utf-8"))
     assert {name for name in asked - shown if not RECORDER.fullmatch(name)} == set()
+
+
+def test_no_panel_mixes_a_ratio_with_another_quantity() -> None:
+    for panel in json.loads(DASHBOARD.read_text("utf-8"))["panels"]:
+        ratios = {"_ratio" in target["expr"] for target in panel["targets"]}
+        assert len(ratios) == 1, panel["title"]
+        if ratios == {True}:
+            assert panel["fieldConfig"]["defaults"]["unit"] == "percentunit", panel["title"]
