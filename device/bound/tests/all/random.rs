@@ -2,6 +2,7 @@
 //! Whatever the tasks: more to do never gives a shorter bound, and no input makes it panic.
 
 use proptest::prelude::*;
+use steadyio_bound::device::Device;
 use steadyio_bound::tasks::TaskSet;
 
 use super::{bounds_us, card, with_k2};
@@ -63,6 +64,56 @@ proptest! {
         for index in 0..tasks.len() {
             prop_assert!(longer_or_equal(larger[index], now[index]));
             prop_assert!(longer_or_equal(more[index], now[index]));
+        }
+    }
+}
+
+/// Whole numbers of any size, often near a limit.
+fn hostile() -> impl Strategy<Value = i128> {
+    let limits = vec![0, 1, 16, 1_000_000_000, 600_000_000_000, i64::MAX.into(), u64::MAX.into()];
+    let near = prop::sample::select(limits).prop_flat_map(|limit: i128| limit - 1..=limit + 1);
+    prop_oneof![
+        near,
+        (0_u64..700_000_000_000).prop_map(i128::from),
+        any::<i64>().prop_map(i128::from)
+    ]
+}
+
+/// The text with another number in one of the lines that have one, `chosen` by a share of them.
+fn with_number(text: &str, chosen: f64, number: i128) -> String {
+    let mut lines: Vec<String> = text.lines().map(String::from).collect();
+    let is_number = |line: &String| {
+        line.split_once(" = ")
+            .is_some_and(|(_, value)| value.replace('_', "").parse::<u64>().is_ok())
+    };
+    let numbers: Vec<usize> = (0..lines.len()).filter(|at| is_number(&lines[*at])).collect();
+    let line = &mut lines[numbers[(chosen * numbers.len() as f64) as usize]];
+    let key = line.split_once(" = ").map_or("", |(key, _)| key).to_string();
+    *line = format!("{key} = {number}");
+    lines.join("\n")
+}
+
+fn file(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn a_hostile_file_has_a_bound_or_an_error_with_a_line(
+        in_profile in any::<bool>(),
+        changes in prop::collection::vec((0.0..1.0, hostile()), 1..4),
+    ) {
+        let (mut profile, mut tasks) =
+            (file("../probe/tests/profile.toml"), file("../../docs/examples/robot.toml"));
+        let changed = if in_profile { &mut profile } else { &mut tasks };
+        for (chosen, number) in changes {
+            *changed = with_number(changed, chosen, number);
+        }
+        match (Device::parse(&profile), TaskSet::parse(&tasks)) {
+            (Ok(device), Ok(set)) => drop(bounds_us(&device, &set)),
+            (Err(error), _) | (_, Err(error)) => {
+                prop_assert!(error.to_string().contains("line "), "{error}");
+            }
         }
     }
 }
