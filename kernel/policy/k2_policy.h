@@ -209,14 +209,16 @@ u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
 
 /*
  * Does a command of a lane go before the request at the head of @queue? @level: K2_RT_LEVELS is the
- * background, which goes before best effort, and in turn with metadata. The times are those since
- * which they wait.
+ * background, which goes in turn with metadata and best effort: a caller that never pauses would
+ * stop a file system on the same card. The times are those since which they wait.
  */
 static inline bool k2_policy_lane_is_before(u32 level, u64 lane_since_ns, u32 queue,
 					    u64 head_since_ns)
 {
-	/* K2_QUEUE_METADATA is K2_RT_LEVELS, too. */
-	return level == queue ? lane_since_ns < head_since_ns : level < queue;
+	/* Metadata, then the processes of best effort, then the idle class. */
+	bool is_turn = level == K2_RT_LEVELS && queue >= K2_RT_LEVELS && queue < K2_QUEUE_IDLE;
+
+	return level == queue || is_turn ? lane_since_ns < head_since_ns : level < queue;
 }
 
 /* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */

@@ -366,11 +366,12 @@ static void a_lane_goes_by_its_level_and_then_by_its_age(void)
 	}
 }
 
-static void background_of_a_lane_takes_turns_with_metadata(void)
+static void background_of_a_lane_takes_turns_with_that_of_the_queue(void)
 {
 	EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, 10, METADATA, 20), true);
 	EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, 20, METADATA, 10), false);
-	EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, 20, BACKGROUND, 10), true);
+	EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, 10, BACKGROUND, 20), true);
+	EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, 20, BACKGROUND, 10), false);
 	EXPECT(k2_policy_lane_is_before(K2_RT_LEVELS, 20, K2_QUEUE_IDLE, 10), true);
 }
 
@@ -597,7 +598,7 @@ int main(void)
 		TEST(measures_how_long_background_blocked_rt),
 		TEST(background_waiting_for_rt_is_not_blocking),
 		TEST(a_lane_goes_by_its_level_and_then_by_its_age),
-		TEST(background_of_a_lane_takes_turns_with_metadata),
+		TEST(background_of_a_lane_takes_turns_with_that_of_the_queue),
 		TEST(background_that_waits_for_a_lane_becomes_due),
 		TEST(background_wait_has_a_range),
 		TEST(without_a_bound_background_starves_and_it_shows),
