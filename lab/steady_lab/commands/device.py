@@ -42,9 +42,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     action = actions.add_parser(
         "fit",
         help=f"fit cards and SSD to published values, and write {RECORD.name}",
-        description="Fits the emulated cards and the SSD to published values, compares the fit "
-        f"with their specs, and writes the errors into docs/results/records/{RECORD.name}. "
-        "Simulates the SSD repeatedly, which takes several minutes, and prints each better fit.",
+        description="Fits the emulated cards and the SSD to published values, and compares the fit "
+        "with their specs. Writes the errors of the fit into the records "
+        f"({RECORD.name}). Simulates the SSD repeatedly, which takes several minutes, and prints "
+        "each better fit.",
         epilog="Exit status: 0 the specs hold the fitted values; 1 the specs hold other values, "
         "and the record is unchanged.",
     )
