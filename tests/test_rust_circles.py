@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Modules of a crate import each other in no circle, but for those that did when this test came.
+
+An edge is a `use` of an item outside of tests. Paths without `use` do not count, nor does `mod`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from steady_lab.paths import PROJECT
+
+pytestmark = pytest.mark.reads("device", "tests/rust_circles.tsv")
+
+CRATES = sorted(path.parent.name for path in (PROJECT / "device").glob("*/src"))
+USE = re.compile(r"^\s*(?:pub(?:\([a-z]+\))? )?use ([^;]+);", re.MULTILINE)
+TESTS = re.compile(
+    r"^#\[cfg\(test\)\]\s*(?:pub(?:\(crate\))? )?mod \w+ \{.*", re.MULTILINE | re.DOTALL
+)
+COMMENT = re.compile(r"//[^\n]*")
+Module = tuple[str, ...]  # its path in the crate; () is the root
+
+# Known ones: a crate and a module in a line. Delete those that are in no circle any more.
+KNOWN = PROJECT / "tests" / "rust_circles.tsv"
+
+
+def modules(crate: str) -> dict[Module, str]:
+    """The text of each module that has a file, without its tests and comments."""
+    source = PROJECT / "device" / crate / "src"
+    found = {}
+    for path in source.rglob("*.rs"):
+        parts = path.relative_to(source).with_suffix("").parts
+        if parts[-1] in ("mod", "lib", "main"):
+            parts = parts[:-1]
+        text = TESTS.sub("", path.read_text(encoding="utf-8"))
+        found[parts] = found.get(parts, "") + COMMENT.sub("", text)
+    return found
+
+
+def paths_in(tree: str) -> Iterator[Module]:
+    """Each path that a tree of `use` names: `a::{b, c::D}` gives a::b and a::c::D."""
+    head, brace, rest = tree.strip().partition("{")
+    if not brace:
+        yield tuple(part.split(" as ")[0].strip() for part in head.split("::"))
+        return
+    before = tuple(part.strip() for part in head.split("::") if part.strip())
+    for one in split_list(rest.rpartition("}")[0]):
+        for path in paths_in(one):
+            yield (*before, *path)
+
+
+def split_list(text: str) -> Iterator[str]:
+    """Split at the commas outside of braces."""
+    depth, start = 0, 0
+    for at, letter in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            yield text[start:at]
+            start = at + 1
+    if text[start:].strip():
+        yield text[start:]
+
+
+def target(path: Module, module: Module, known: set[Module]) -> Module | None:
+    """The module of the crate that has what a path names, None for another crate's."""
+    base = module
+    if path[0] == "crate":
+        base, path = (), path[1:]
+    elif path[0] in ("self", "super"):
+        while path and path[0] in ("self", "super"):
+            base = base[:-1] if path[0] == "super" else base
+            path = path[1:]
+    elif (*module, path[0]) not in known:
+        return None
+    full = (*base, *path)
+    return next(full[:n] for n in range(len(full), -1, -1) if full[:n] in known)
+
+
+def imports(crate: str) -> dict[Module, set[Module]]:
+    """Which modules each one uses."""
+    texts = modules(crate)
+    known = set(texts)
+    return {
+        module: {
+            found
+            for use in USE.findall(text)
+            for path in paths_in(use)
+            if (found := target(path, module, known)) is not None and found != module
+        }
+        for module, text in texts.items()
+    }
+
+
+def reached(start: Module, edges: dict[Module, set[Module]]) -> set[Module]:
+    found: set[Module] = set()
+    waiting = [start]
+    while waiting:
+        for each in edges[waiting.pop()] - found:
+            found.add(each)
+            waiting.append(each)
+    return found
+
+
+def in_circles(edges: dict[Module, set[Module]]) -> set[str]:
+    """The modules that use themselves, by way of others."""
+    return {"::".join(each) or "crate" for each in edges if each in reached(each, edges)}
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_no_module_joins_a_circle_of_imports(crate: str) -> None:
+    lines = KNOWN.read_text(encoding="utf-8").splitlines()
+    known = {module for name, module in (line.split("\t") for line in lines) if name == crate}
+    assert in_circles(imports(crate)) <= known
+
+
+def test_a_circle_through_another_module_is_found() -> None:
+    edges = {("a",): {("b",)}, ("b",): {("c",)}, ("c",): {("a",)}, ("d",): {("a",)}}
+    assert in_circles(edges) == {"a", "b", "c"}
+
+
+def test_a_tree_of_use_names_each_path() -> None:
+    found = list(paths_in("crate::{a::{B, c::D as E}, f}"))
+    assert found == [("crate", "a", "B"), ("crate", "a", "c", "D"), ("crate", "f")]
