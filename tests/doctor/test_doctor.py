@@ -23,29 +23,62 @@ def findings(file: Path) -> dict[str, str | None]:
     return {finding["id"]: finding["fix"] for finding in document["findings"]}
 
 
-def boot(script: str, device: str, work: Path, release: str) -> str:
-    environment = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
-    command = ["sh", f"{GUEST_PROJECT}/tests/doctor/{script}"]
-    spec = PROJECT / "experiments" / "devices" / device
-    result = uml(release).boot(BootRequest(command, work, device=spec, environment=environment))
-    print(result.output)
-    assert result.exit_status == 0, result.output[-3000:]
-    return result.output
+CACHE = {"cache-flush": "mmc cache disable /dev/mmcblk0"}
+GROUP = "/sys/fs/cgroup/blkio/slow/blkio.throttle.write_bps_device"
+DISCARD = {"discard": "mount -o remount,nodiscard /tmp/data"}
+# Script, device, modules, and by record the findings with the commands that fix them.
+PROVOKED: list[tuple[str, str, list[str], dict[str, dict[str, str]]]] = [
+    (
+        "layers.sh",
+        "test-plain",
+        [],
+        {
+            "begin": {},
+            "discard": DISCARD,
+            "discard-fixed": {},
+            "throttle": {"blkio-throttle": f"echo '179:0 0' > {GROUP}"},
+            "throttle-fixed": {},
+        },
+    ),
+    (
+        "card.sh",
+        "test-cache-fua",
+        ["chario"],
+        {
+            # A cache that nobody flushes is no finding.
+            "begin": {},
+            "mounted": DISCARD | CACHE,
+            "unmounted": {},
+            "partitioned": {},
+            "lane": {"lane": "echo mmcblk0p1 > /sys/bus/mmc/drivers/chario/end_lane"},
+            "lane-fixed": {},
+        },
+    ),
+]
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_what_stands_before_the_scheduler_is_found_and_gone_after_its_fix(
-    release: str, work: Path
+@pytest.mark.parametrize(("script", "device", "modules", "records"), PROVOKED)
+def test_a_finding_is_provoked_and_gone_after_its_fix(
+    script: str,
+    device: str,
+    modules: list[str],
+    records: dict[str, dict[str, str]],
+    release: str,
+    work: Path,
 ) -> None:
-    boot("layers.sh", "test-plain.toml", work, release)
-    assert findings(work / "begin.json") == {}
-    fix = "mount -o remount,nodiscard /tmp/data"
-    assert findings(work / "discard.json") == {"discard": fix}
-    assert findings(work / "discard-fixed.json") == {}
-    group = "/sys/fs/cgroup/blkio/slow/blkio.throttle.write_bps_device"
-    fix = f"echo '179:0 0' > {group}"
-    assert findings(work / "throttle.json") == {"blkio-throttle": fix}
-    assert findings(work / "throttle-fixed.json") == {}
+    project = str(GUEST_PROJECT)
+    request = BootRequest(
+        ["sh", f"{project}/tests/doctor/{script}"],
+        work,
+        device=PROJECT / "experiments" / "devices" / f"{device}.toml",
+        environment={"STEADY": f"{project}/build/bin/steady"},
+        modules=modules,
+    )
+    result = uml(release).boot(request)
+    print(result.output)
+    assert result.exit_status == 0, result.output[-3000:]
+    assert {name: findings(work / f"{name}.json") for name in records} == records
 
 
 @guest.needs_qemu

@@ -139,21 +139,26 @@ fn manual_maintenance(system: &System) -> Option<Finding> {
     })
 }
 
-/// The same file, `MMC_CACHE_FLUSH_TIMEOUT_MS`.
+/// The same file, `MMC_CACHE_FLUSH_TIMEOUT_MS`. Where nothing flushes, no request waits for it.
 fn cache_flush(system: &System) -> Option<Finding> {
-    let disk = &system.disk;
+    let (disk, layers) = (&system.disk, &system.layers);
+    let first = layers.flushers.first()?.display();
+    let more = layers.flushers.len() - 1;
     // Without FUA there is a finding already.
     (disk.is_card && disk.write_back && disk.fua).then(|| Finding {
         fix: Some(format!("mmc cache disable /dev/{}", disk.name)),
         advice: Some(
-            "writes are slower without the cache, and it is back after each reset of the card".into(),
+            "writes are slower without the cache, and it is back after each reset of the card; or \
+             overwrite files with O_DSYNC instead of fsync"
+                .into(),
         ),
         overrun: Some(FLUSH_LIMIT.into()),
         ..finding(
             "cache-flush",
             format!(
-                "{} has a volatile cache: Linux lets a flush take up to {FLUSH_LIMIT}, and a bound counts \
-                 the time that steady probe measured",
+                "{} has a volatile cache, and the file system on {first} ({more} more) flushes it: Linux \
+                 lets a flush take up to {FLUSH_LIMIT}, and a bound counts the time that steady probe \
+                 measured",
                 disk.name
             ),
         )
@@ -221,8 +226,14 @@ mod tests {
     fn maintenance_of_a_card_is_a_term_of_the_bound() {
         let found = only(Layers { bkops_manual: Some(true), ..Layers::default() });
         assert_eq!((found.id, found.overrun.as_deref()), ("bkops-manual", Some("120s")));
+    }
+
+    #[test]
+    fn a_cache_that_a_file_system_flushes_is_a_term_of_the_bound() {
         let disk = Disk { is_card: true, write_back: true, fua: true, ..Disk::default() };
         let mut system = System { disk, ..System::default() };
+        assert_eq!(all(&system), []);
+        system.layers.flushers = vec!["/data".into()];
         let found = all(&system);
         assert_eq!((found[0].id, found[0].overrun.as_deref()), ("cache-flush", Some("30s")));
         system.disk.write_back = false;

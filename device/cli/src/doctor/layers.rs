@@ -21,8 +21,10 @@ pub struct Layers {
     pub throttles: Vec<(PathBuf, String)>,
     /// Partitions of the disk that are lanes of chario, each with its character device.
     pub lanes: Vec<(String, String)>,
-    /// Where file systems on the disk are mounted with `discard`.
+    /// Where file systems on the disk are mounted with `discard`, if nothing limits discards.
     pub discards: Vec<PathBuf>,
+    /// Where file systems on the disk, or on a mapper above it, are mounted that send flushes.
+    pub flushers: Vec<PathBuf>,
     /// The latency target of writeback throttling in us; 0: off.
     pub wbt_us: u64,
     /// The card has manual background operations; `None`: it could not be read.
@@ -38,7 +40,8 @@ impl Layers {
             crypts: crypts(sys, &dir, disk),
             throttles: throttles(sys, numbers),
             lanes: lanes(sys, disk),
-            discards: discards(proc, numbers),
+            discards: discards(proc, &dir, numbers),
+            flushers: flushers(proc, &with_holders(sys, &dir, disk, numbers)),
             wbt_us: wbt.trim().parse().unwrap_or(0),
             bkops_manual: bkops_manual(sys, &dir),
         }
@@ -53,27 +56,41 @@ fn names_in(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Holders of the disk, of its partitions, and of these holders. `dm/uuid` begins with `CRYPT-` for
-/// dm-crypt and dm-verity, as cryptsetup makes them.
-fn crypts(sys: &Path, dir: &Path, disk: &str) -> Vec<String> {
+/// Holders of the disk, of its partitions, and of these holders.
+fn holders(sys: &Path, dir: &Path, disk: &str) -> Vec<String> {
     let mut found = Vec::new();
     let partitions = names_in(dir).into_iter().filter(|name| name.starts_with(disk));
     let mut below: Vec<PathBuf> = partitions.map(|name| dir.join(name)).collect();
     below.push(dir.to_path_buf());
     while let Some(device) = below.pop() {
         for holder in names_in(&device.join("holders")) {
-            let holder_dir = sys.join("block").join(&holder);
-            let uuid = fs::read_to_string(holder_dir.join("dm/uuid")).unwrap_or_default();
-            if uuid.starts_with("CRYPT-") {
-                found.push(holder);
-            }
             // Devices are stacked without loops.
-            below.push(holder_dir);
+            below.push(sys.join("block").join(&holder));
+            found.push(holder);
         }
     }
     found.sort();
     found.dedup();
     found
+}
+
+/// `dm/uuid` begins with `CRYPT-` for dm-crypt and dm-verity, as cryptsetup makes them.
+fn crypts(sys: &Path, dir: &Path, disk: &str) -> Vec<String> {
+    let is_crypt = |holder: &String| {
+        let uuid = sys.join("block").join(holder).join("dm/uuid");
+        fs::read_to_string(uuid).is_ok_and(|uuid| uuid.starts_with("CRYPT-"))
+    };
+    holders(sys, dir, disk).into_iter().filter(is_crypt).collect()
+}
+
+/// As the kernel writes them.
+fn with_holders(sys: &Path, dir: &Path, disk: &str, numbers: &[u64]) -> Vec<String> {
+    let number = |holder: String| {
+        let text = fs::read_to_string(sys.join("block").join(holder).join("dev")).ok()?;
+        Some(text.trim().to_string())
+    };
+    let above = holders(sys, dir, disk).into_iter().filter_map(number);
+    words_of(numbers).into_iter().chain(above).collect()
 }
 
 fn throttles(sys: &Path, numbers: &[u64]) -> Vec<(PathBuf, String)> {
@@ -114,19 +131,51 @@ fn lanes(sys: &Path, disk: &str) -> Vec<(String, String)> {
     names_in(&class).into_iter().filter_map(lane).collect()
 }
 
-/// From proc_pid_mountinfo(5). f2fs has the option unless it is turned off.
-fn discards(proc: &Path, numbers: &[u64]) -> Vec<PathBuf> {
-    let devices = words_of(numbers);
+/// A mounted file system of these devices (proc_pid_mountinfo(5)): its place and options.
+struct Mount {
+    place: PathBuf,
+    options: Vec<String>,
+}
+
+fn mounts(proc: &Path, devices: &[String]) -> Vec<Mount> {
     let text = fs::read_to_string(proc.join("self/mountinfo")).unwrap_or_default();
-    let place = |line: &str| {
+    let mount = |line: &str| {
         let (own, of_filesystem) = line.split_once(" - ")?;
         let fields: Vec<&str> = own.split(' ').collect();
         let options = of_filesystem.split(' ').nth(2)?;
-        let is_of_disk = devices.iter().any(|device| Some(&device.as_str()) == fields.get(2));
-        let has = options.split(',').any(|option| option == "discard" || option == "discard=async");
-        (is_of_disk && has).then(|| fields.get(4).map(PathBuf::from))?
+        devices.iter().any(|device| Some(&device.as_str()) == fields.get(2)).then_some(())?;
+        let options = options.split(',').map(String::from).collect();
+        Some(Mount { place: fields.get(4)?.into(), options })
     };
-    text.lines().filter_map(place).collect()
+    text.lines().filter_map(mount).collect()
+}
+
+impl Mount {
+    fn has_any(&self, words: &[&str]) -> bool {
+        self.options.iter().any(|option| words.contains(&option.as_str()))
+    }
+}
+
+/// f2fs has the option unless it is turned off. A limit below the device's own is somebody's intent.
+pub fn discards(proc: &Path, disk: &Path, numbers: &[u64]) -> Vec<PathBuf> {
+    let limit = |name: &str| {
+        let text = fs::read_to_string(disk.join("queue").join(name)).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    let most = limit("discard_max_bytes");
+    if most == Some(0) || most < limit("discard_max_hw_bytes") {
+        return Vec::new();
+    }
+    let found = mounts(proc, &words_of(numbers)).into_iter();
+    let sending = found.filter(|mount| mount.has_any(&["discard", "discard=async"]));
+    sending.map(|mount| mount.place).collect()
+}
+
+/// Every file system that can be written sends them, unless it was told not to.
+fn flushers(proc: &Path, devices: &[String]) -> Vec<PathBuf> {
+    let quiet = ["ro", "nobarrier", "barrier=0", "fsync_mode=nobarrier"];
+    let found = mounts(proc, devices).into_iter();
+    found.filter(|mount| !mount.has_any(&quiet)).map(|mount| mount.place).collect()
 }
 
 /// debugfs has the register in hexadecimal digits; its reader is root.
@@ -179,6 +228,38 @@ mod tests {
             ("sys/block/dm-2/dm/uuid", "CRYPT-VERITY-abc\n"),
         ]);
         assert_eq!(found.crypts, ["dm-1", "dm-2"]);
+    }
+
+    #[test]
+    fn flushes_come_from_file_systems_that_can_be_written() {
+        let found = layers(&[
+            (&format!("{DISK}/mmcblk0p2/holders/dm-0/x"), ""),
+            ("sys/block/dm-0/dev", "253:0\n"),
+            (
+                "proc/self/mountinfo",
+                "31 1 179:1 / /data rw - ext4 /dev/mmcblk0p1 rw,lazytime\n\
+                 32 1 179:1 / /quiet rw - ext4 /dev/mmcblk0p1 rw,nobarrier\n\
+                 33 1 179:1 / /image rw - squashfs /dev/mmcblk0p1 ro\n\
+                 34 1 253:0 / /crypt rw - ext4 /dev/dm-0 rw\n\
+                 35 1 8:1 / /other rw - ext4 /dev/sda1 rw\n",
+            ),
+        ]);
+        assert_eq!(found.flushers, [PathBuf::from("/data"), PathBuf::from("/crypt")]);
+    }
+
+    #[test]
+    fn discards_that_are_limited_are_none() {
+        let with = |most: &str| {
+            let mounted = "31 1 179:1 / /data rw - ext4 /dev/mmcblk0p1 ro,discard\n";
+            layers(&[
+                ("proc/self/mountinfo", mounted),
+                (&format!("{DISK}/queue/discard_max_bytes"), most),
+                (&format!("{DISK}/queue/discard_max_hw_bytes"), "4194304\n"),
+            ])
+            .discards
+            .len()
+        };
+        assert_eq!([with("4194304\n"), with("1048576\n"), with("0\n")], [1, 0, 0]);
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub struct Disk {
     pub fua: bool,
     pub tags: u64,
     pub is_card: bool,
+    /// A card that is no SD card.
+    pub is_emmc: bool,
     /// The card's command queue is in use.
     pub command_queue: bool,
     pub behind_usb: bool,
@@ -216,6 +218,7 @@ fn read_disk(sys: &Path, name: &str) -> io::Result<Disk> {
         fua: read("queue/fua").is_ok_and(|text| text == "1"),
         tags: read("queue/nr_requests")?.parse().unwrap_or(0),
         is_card: kworkers::end_requests_of(name),
+        is_emmc: read("device/type").is_ok_and(|text| text == "MMC"),
         command_queue: read("device/cmdq_en").is_ok_and(|text| text != "0"),
         behind_usb: dir.components().any(|part| part.as_os_str().to_str().is_some_and(is_usb)),
     })
@@ -403,6 +406,7 @@ mod tests {
             ("queue/fua", "0\n"),
             ("queue/nr_requests", "64\n"),
             ("device/cmdq_en", "1\n"),
+            ("device/type", "MMC\n"),
         ] {
             put(&sys, &format!("{disk}/{name}"), text);
         }
@@ -422,7 +426,7 @@ mod tests {
         let disk = &system.disk;
         assert_eq!((system.kernel, disk.scheduler.as_str()), ((6, 12), "mq-deadline"));
         assert_eq!(disk.schedulers, ["none", "mq-deadline", "k2"]);
-        assert!(disk.write_back && !disk.fua && disk.is_card && disk.command_queue);
+        assert!(disk.write_back && !disk.fua && disk.is_card && disk.is_emmc && disk.command_queue);
         assert!(!disk.behind_usb && disk.tags == 64 && system.k2_installed);
         assert_eq!(system.unseen, [""; 0]);
     }
