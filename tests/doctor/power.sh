@@ -40,7 +40,7 @@ if apply /tmp/other.toml 2>said; then exit 1; fi
 grep -q "must be the same" said
 apply /tmp/profile.toml
 ask applied
-grep -q 'KERNEL=="nvme0", ATTR{power/pm_qos_latency_tolerance_us}="0"' $rule
+grep -q 'SUBSYSTEM=="nvme", ATTR{serial}=="lab0", ATTR{power/pm_qos_latency_tolerance_us}="0"' $rule
 grep -q 'ATTRS{serial}=="lab0"' $rule
 "$STEADY" apply --remove --disk $disk --yes
 values

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// include/linux/mmc/host.h: suspend the card when idle.
 const MMC_CAP_AGGRESSIVE_PM: u32 = 1 << 7;
+/// Attributes of a card and of an NVMe controller that are different for each of a model.
+const UNIQUE: [&str; 2] = ["cid", "serial"];
 /// The time limit of waking an mmc card is not stated; this is how long its driver may initialise one.
 const MMC_RESUME_US: u64 = 1_000_000;
 
@@ -20,9 +22,11 @@ pub struct PowerState {
     pub text: String,
     /// The longest that a request can wait for it; `None`: nothing states it.
     pub wait_us: Option<u64>,
-    /// For a udev rule: the device's bus or class, its name there, and the attribute.
+    /// For a udev rule: the device's bus or class, its name there, what no other device has, and the
+    /// attribute.
     pub subsystem: String,
     pub device: String,
+    pub unique: Option<(&'static str, String)>,
     pub attribute: &'static str,
     /// The same as a file in sysfs.
     pub file: PathBuf,
@@ -63,12 +67,14 @@ fn state(device: &Path, attribute: &'static str, before: String, found: Found) -
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let subsystem = fs::canonicalize(device.join("subsystem")).ok();
     let Found { id, text, wait_us, off } = found;
+    let value = |name: &'static str| read(&device.join(name)).map(|value| (name, value));
     PowerState {
         id,
         text,
         wait_us,
         subsystem: subsystem.as_deref().and_then(name).unwrap_or_default(),
         device: name(device).unwrap_or_default(),
+        unique: UNIQUE.into_iter().find_map(value),
         attribute,
         file: device.join(attribute),
         before,
@@ -184,7 +190,10 @@ pub mod tests {
         let found = states("nvme0n1", path, &[(file, "100000\n")]);
         assert_eq!((found[0].id, found[0].wait_us), ("nvme-apst", Some(100_000)));
         assert!(found[0].fix().ends_with("nvme0/power/pm_qos_latency_tolerance_us"), "{found:?}");
-        assert_eq!(found[0].device, "nvme0");
+        assert_eq!((found[0].device.as_str(), &found[0].unique), ("nvme0", &None));
+        let serial = "devices/pci/nvme/nvme0/serial";
+        let found = states("nvme0n1", path, &[(file, "100000\n"), (serial, "S5\n")]);
+        assert_eq!(found[0].unique, Some(("serial", "S5".into())));
         assert_eq!(states("nvme0n1", path, &[(file, "any\n")])[0].wait_us, None);
         assert_eq!(states("nvme0n1", path, &[(file, "0\n")]), []);
     }

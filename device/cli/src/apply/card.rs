@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Is the disk the one of the profile, and how does a udev rule tell it from others?
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use steadyio_bound::device::{Device as Times, Probed};
@@ -71,6 +71,21 @@ pub fn conditions(times: &Times, disk: &str, found: Option<&Identity>) -> String
     format!("KERNEL==\"{disk}\", ATTRS{{{attribute}}}==\"{}\"", pattern(model))
 }
 
+/// A node of the disk that is the same after a reboot, from udev: its name has the disk's number.
+/// `None`: udev made none.
+pub fn stable_node(by_id: &Path, disk: &Path) -> Option<PathBuf> {
+    const KINDS: [&str; 7] = ["mmc-", "nvme-", "ata-", "scsi-", "usb-", "virtio-", "wwn-"];
+    let node = std::fs::canonicalize(disk).ok()?;
+    let entries = std::fs::read_dir(by_id).ok()?.flatten().map(|entry| entry.path());
+    let kind = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        KINDS.iter().position(|kind| name.starts_with(kind))
+    };
+    let is_of_disk = |path: &PathBuf| std::fs::canonicalize(path).is_ok_and(|to| to == node);
+    let found = entries.filter(is_of_disk).filter_map(|path| Some((kind(&path)?, path)));
+    found.min().map(|(_, path)| path)
+}
+
 /// Disks of the same driver: the number of one may differ after a reboot. Boot partitions of a card
 /// are disks, too, and have its attributes.
 fn names_like(disk: &str) -> String {
@@ -85,7 +100,7 @@ fn names_like(disk: &str) -> String {
 }
 
 /// A pattern that the value matches: quotes, and characters of patterns, are any character.
-fn pattern(value: &str) -> String {
+pub fn pattern(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " ._:+/-".contains(c);
     value.chars().map(|c| if is_plain(c) { c } else { '?' }).collect()
 }
@@ -138,6 +153,25 @@ mod tests {
         assert_eq!(conditions(&profile(), "vda", Some(&unnumbered)), "KERNEL==\"vda\"");
         let image = conditions(&profile(), "mmcblk0", None);
         assert_eq!(image, "KERNEL==\"mmcblk0\", ATTRS{name}==\"NCEMAD\"");
+    }
+
+    #[test]
+    fn a_disk_has_a_node_with_its_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let (disk, by_id) = (dir.path().join("mmcblk0"), dir.path().join("by-id"));
+        std::fs::write(&disk, "").unwrap();
+        assert_eq!(stable_node(&by_id, &disk), None);
+        std::fs::create_dir(&by_id).unwrap();
+        std::fs::write(dir.path().join("mmcblk1"), "").unwrap();
+        for (name, to) in [
+            ("lvm-pv", "mmcblk0"),
+            ("mmc-A_0x1", "mmcblk1"),
+            ("wwn-1", "mmcblk0"),
+            ("mmc-A_0x2", "mmcblk0"),
+        ] {
+            std::os::unix::fs::symlink(dir.path().join(to), by_id.join(name)).unwrap();
+        }
+        assert_eq!(stable_node(&by_id, &disk), Some(by_id.join("mmc-A_0x2")));
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Settings {
     /// Of the disk, as a udev rule has them.
     pub conditions: String,
     pub power: Vec<PowerState>,
+    /// Further lines, of an image.
+    pub more_rules: String,
 }
 
 /// A file as it is to be.
@@ -56,11 +58,17 @@ pub fn drop_in_name(disk: &str) -> String {
 fn drop_in(service: &Service) -> String {
     let level = service.level;
     let priority = format!("IOSchedulingClass=realtime\nIOSchedulingPriority={level}\n");
-    let Some(Command { start, with }) = &service.declares else { return priority };
+    let Some(Command { start, with, after }) = &service.declares else {
+        return format!("[Service]\n{priority}");
+    };
+    let unit = match after {
+        Some(device) => format!("[Unit]\nWants={device}\nAfter={device}\n"),
+        None => String::new(),
+    };
     let group =
         if start.needs_group { format!("SupplementaryGroups={GROUP}\n") } else { String::new() };
     let (prefix, command) = (&start.prefix, &start.command);
-    format!("{priority}{group}ExecStart=\nExecStart={prefix}{with} {command}\n")
+    format!("{unit}[Service]\n{priority}{group}ExecStart=\nExecStart={prefix}{with} {command}\n")
 }
 
 impl Files {
@@ -94,7 +102,7 @@ impl Files {
         let mut wanted = vec![Kept { path: self.rule_path(), text: rule }];
         for (name, service) in services {
             let folder = self.root.join(UNITS).join(format!("{name}.d"));
-            let text = format!("{}\n[Service]\n{}", self.mark(), drop_in(service));
+            let text = format!("{}\n{}", self.mark(), drop_in(service));
             wanted.push(Kept { path: folder.join(drop_in_name(&self.disk)), text });
         }
         wanted
@@ -102,7 +110,7 @@ impl Files {
 
     /// Attributes are set in the order in which they stand.
     fn rule(&self, settings: &Settings, before: Knobs) -> String {
-        let Settings { knobs, conditions, power } = settings;
+        let Settings { knobs, conditions, power, more_rules } = settings;
         let earlier = self.before();
         // Applied again: what was before stays so.
         let before = if earlier.is_empty() { before } else { earlier };
@@ -120,7 +128,7 @@ impl Files {
             .map(|(_, attribute, value)| format!(", \\\n  ATTR{{queue/{attribute}}}=\"{value}\""))
             .collect();
         let rules = power::rules(power);
-        format!("{}\n{before}{power_before}{matches}{sets}\n{rules}", self.mark())
+        format!("{}\n{before}{power_before}{matches}{sets}\n{rules}{more_rules}", self.mark())
     }
 
     /// As it is now; empty if there is none.

@@ -5,6 +5,7 @@
 //! bound that must hold, and the knobs of the running system.
 
 mod card;
+mod discards;
 mod files;
 mod power;
 mod running;
@@ -22,11 +23,12 @@ use steadyio_core::device::Device;
 use steadyio_core::diagnostic;
 use steadyio_core::identity::Identity;
 use steadyio_core::knob_guard::KnobGuard;
-use steadyio_core::knobs::{Queue, knob_attribute};
+use steadyio_core::knobs::{Attributes, Queue, knob_attribute};
 use steadyio_core::value::Value;
 
 use crate::apply::unit::Start;
 use crate::bound::read;
+use crate::doctor::discarding;
 use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::power::power_states;
@@ -46,6 +48,8 @@ pub struct Service {
 pub struct Command {
     start: Start,
     with: String,
+    /// The unit of the disk's node, if udev makes it.
+    after: Option<String>,
 }
 
 type Services = BTreeMap<String, Service>;
@@ -54,6 +58,14 @@ type Services = BTreeMap<String, Service>;
 const STEADY: &str = "/usr/bin/steady";
 /// The latency target of writeback throttling, which holds up synchronous writes of real-time, too.
 const WBT: &str = "wbt_lat_usec";
+/// The longest discard.
+const DISCARD_MAX: &str = "discard_max_bytes";
+/// Tags of which an eighth is more than one, and the number of them.
+const TAGS: &str = "nr_requests";
+const TAGS_MIN: u64 = 16;
+const TAGS_WANTED: &str = "64";
+/// Where udev names disks by what no other has.
+const BY_ID: &str = "/dev/disk/by-id";
 /// Sizes that look-ahead is told the times of: its line goes through both.
 const MODEL_KIB: [u64; 2] = [4, 512];
 
@@ -62,7 +74,8 @@ const MODEL_KIB: [u64; 2] = [4, 512];
 /// Computes the bounds first, and changes nothing if a deadline may be missed. Prints the files
 /// that make the settings permanent: a udev rule for the card, and a systemd drop-in for each
 /// service of a task. With --yes, writes the files and sets the knobs. Refuses the profile of another
-/// card. Also turns off power states and writeback throttling, which steady doctor reports.
+/// card. Also sets what steady doctor reports and a file of sysfs sets: power states and writeback
+/// throttling off, tags, and discards no longer than TASKS states.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -149,7 +162,7 @@ fn settings(arguments: &Arguments) -> Result<Option<(Settings, Services)>, Failu
         let limits = limits.map_err(Failure::with(Status::Usage))?;
         knobs.insert("iosched/device_limits".into(), Value::from_text(&limits));
     }
-    let settings = of_disk(arguments, &times, knobs, Some(set.k2.max_sectors_kb));
+    let settings = of_disk(arguments, &times, knobs, Some(&set));
     Ok(Some((settings.map_err(Failure::with(Status::Usage))?, services)))
 }
 
@@ -158,23 +171,47 @@ fn of_disk(
     arguments: &Arguments,
     times: &Times,
     mut knobs: Knobs,
-    max_sectors_kb: Option<u64>,
+    set: Option<&TaskSet>,
 ) -> anyhow::Result<Settings> {
     let disk = &arguments.disk;
     let dir = Path::new("/sys/block").join(disk);
     if arguments.root.is_some() || !dir.exists() {
+        knobs.insert(format!("queue/{WBT}"), Value::from_text("0"));
         let conditions = card::conditions(times, disk, None);
-        return Ok(Settings { knobs, conditions, power: Vec::new() });
+        let more_rules = power::rules_of_image(disk, times.probed().model);
+        return Ok(Settings { knobs, conditions, power: Vec::new(), more_rules });
     }
     let found = Identity::read(&dir);
     card::check(times, disk, &found, arguments.same_model)?;
     let queue = dir.join("queue");
-    card::check_limits(times, max_sectors_kb, &queue)?;
-    if std::fs::read_to_string(queue.join(WBT)).is_ok_and(|text| text.trim() != "0") {
+    card::check_limits(times, set.map(|set| set.k2.max_sectors_kb), &queue)?;
+    add_findings(&mut knobs, disk, &queue, set)?;
+    let conditions = card::conditions(times, disk, Some(&found));
+    let power = power_states(Path::new("/sys"), disk);
+    Ok(Settings { knobs, conditions, power, more_rules: String::new() })
+}
+
+/// Knobs that take findings of `steady doctor` away.
+fn add_findings(
+    knobs: &mut Knobs,
+    disk: &str,
+    queue: &Path,
+    set: Option<&TaskSet>,
+) -> anyhow::Result<()> {
+    let read = |name: &str| std::fs::read_to_string(queue.join(name)).unwrap_or_default();
+    if !["", "0"].contains(&read(WBT).trim()) {
         knobs.insert(format!("queue/{WBT}"), Value::from_text("0"));
     }
-    let conditions = card::conditions(times, disk, Some(&found));
-    Ok(Settings { knobs, conditions, power: power_states(Path::new("/sys"), disk) })
+    if read(TAGS).trim().parse().is_ok_and(|tags: u64| tags < TAGS_MIN) {
+        knobs.entry(format!("queue/{TAGS}")).or_insert(Value::from_text(TAGS_WANTED));
+    }
+    let stated_kib = set.and_then(|set| Some(set.background.as_ref()?.discard_kib)).unwrap_or(0);
+    // Linux 6.12 takes no other limit after 0, so --remove could not restore it.
+    if stated_kib > 0 && !discarding(disk).is_empty() {
+        let bytes = discards::limit_bytes(queue, stated_kib)?;
+        knobs.insert(format!("queue/{DISCARD_MAX}"), Value::from_text(&bytes.to_string()));
+    }
+    Ok(())
 }
 
 /// Has each service declare its task. Returns the limits of the device's times.
@@ -190,10 +227,14 @@ fn declare(
         Some(_) => STEADY.into(),
         None => std::env::current_exe()?,
     };
+    let node = Path::new("/dev").join(&arguments.disk);
+    let by_id = card::stable_node(Path::new(BY_ID), &node).filter(|_| arguments.root.is_none());
+    let after = by_id.as_deref().map(unit::of_node);
+    let node = by_id.unwrap_or(node);
     let declarations = declared::declarations(times, set, &responses(times, set))?;
     for (task, declaration) in set.tasks.iter().zip(declarations) {
         let words = declaration.to_string().replace(' ', ",");
-        let with = format!("with --device /dev/{} --declare {words} --", arguments.disk);
+        let with = format!("with --device {} --declare {words} --", node.display());
         let service = task.service.as_ref().and_then(|name| Some((name, services.get_mut(name)?)));
         let Some((name, service)) = service else {
             diagnostic!("steady: task {}: run it under `steady {with} PROGRAM`", task.name);
@@ -206,7 +247,7 @@ fn declare(
         );
         let start = unit::exec_start(root, name, &own)?;
         let with = format!("{} {with}", steady.display());
-        service.declares = Some(Command { start, with });
+        service.declares = Some(Command { start, with, after: after.clone() });
     }
     Ok(declared::device_limits(times, set)?)
 }
@@ -365,6 +406,9 @@ fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
 
 fn restore(disk: &str, before: &Knobs) -> anyhow::Result<()> {
     let device = device(disk)?;
-    Queue::new(&device.queue, &device.disk).apply("remove", before, &BTreeSet::new())?;
-    Ok(())
+    let attribute =
+        |(key, value): (&String, &Value)| Some((knob_attribute(key)?, value.to_string()));
+    let saved: Attributes = before.iter().filter_map(attribute).collect();
+    let failed = Queue::new(&device.queue, &device.disk).restore(&saved);
+    failed.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
 }

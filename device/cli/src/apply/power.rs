@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 
+use super::card::pattern;
 use crate::power::PowerState;
 
 /// In a rule's file, the value of each attribute before.
@@ -31,16 +32,42 @@ pub fn turn_on(states: &[PowerState]) {
     }
 }
 
-/// Lines of the rule's file.
+/// Lines of the rule's file. A device with a number is known by it, as its name may be another's after
+/// a reboot.
 pub fn rules(states: &[PowerState]) -> String {
     let rule = |state: &PowerState| {
-        let PowerState { subsystem, device, attribute, off, .. } = state;
-        format!(
-            "ACTION==\"add|change\", SUBSYSTEM==\"{subsystem}\", KERNEL==\"{device}\", \
-             ATTR{{{attribute}}}=\"{off}\"\n"
-        )
+        let PowerState { subsystem, device, unique, attribute, off, .. } = state;
+        let condition = match unique {
+            Some((name, value)) => format!("ATTR{{{name}}}==\"{}\"", pattern(value)),
+            None => format!("KERNEL==\"{device}\""),
+        };
+        line(subsystem, &condition, attribute, off)
     };
     states.iter().map(rule).collect()
+}
+
+/// For an image, whose disk is known by its name and the profile's model: what is off already is set
+/// again, which does nothing.
+pub fn rules_of_image(disk: &str, model: &str) -> String {
+    if model.is_empty() {
+        return String::new();
+    }
+    let model = pattern(model);
+    if disk.starts_with("mmcblk") {
+        return line("mmc", &format!("ATTR{{name}}==\"{model}\""), "power/control", "on");
+    }
+    if disk.starts_with("nvme") {
+        let condition = format!("ATTR{{model}}==\"{model}*\"");
+        return line("nvme", &condition, "power/pm_qos_latency_tolerance_us", "0");
+    }
+    String::new()
+}
+
+fn line(subsystem: &str, condition: &str, attribute: &str, value: &str) -> String {
+    format!(
+        "ACTION==\"add|change\", SUBSYSTEM==\"{subsystem}\", {condition}, \
+         ATTR{{{attribute}}}=\"{value}\"\n"
+    )
 }
 
 pub fn before_lines(states: &[PowerState]) -> String {
@@ -79,6 +106,7 @@ mod tests {
             wait_us: None,
             subsystem: "nvme".into(),
             device: "nvme0".into(),
+            unique: None,
             attribute: "power/pm_qos_latency_tolerance_us",
             file: file.into(),
             before: "100000".into(),
@@ -95,8 +123,22 @@ mod tests {
         let rule = "ACTION==\"add|change\", SUBSYSTEM==\"nvme\", KERNEL==\"nvme0\", \
                     ATTR{power/pm_qos_latency_tolerance_us}=\"0\"\n";
         assert_eq!(rules(&states), rule);
+        let numbered =
+            [PowerState { unique: Some(("serial", "S\"5".into())), ..state(file.path()) }];
+        assert!(rules(&numbered).contains("ATTR{serial}==\"S?5\", ATTR{power"), "{numbered:?}");
+        assert!(!rules(&numbered).contains("KERNEL"), "{numbered:?}");
         turn_on(&states);
         assert_eq!(fs::read_to_string(file.path()).unwrap(), "100000");
+    }
+
+    #[test]
+    fn an_image_has_rules_for_the_model_of_the_profile() {
+        let card = "ACTION==\"add|change\", SUBSYSTEM==\"mmc\", ATTR{name}==\"NCEMAD\", \
+                    ATTR{power/control}=\"on\"\n";
+        assert_eq!(rules_of_image("mmcblk0", "NCEMAD"), card);
+        assert!(rules_of_image("nvme0n1", "SSD 1").contains("ATTR{model}==\"SSD 1*\""));
+        assert_eq!(rules_of_image("mmcblk0", ""), "");
+        assert_eq!(rules_of_image("sda", "disk"), "");
     }
 
     #[test]

@@ -51,6 +51,23 @@ pub fn exec_start(root: &Path, service: &str, own: &str) -> anyhow::Result<Start
     Ok(Start { prefix: before.into(), command: command.into(), needs_group })
 }
 
+/// systemd's name of a node's unit (systemd-escape(1), `--path`): a service after it starts when udev
+/// has made the node.
+pub fn of_node(node: &Path) -> String {
+    let path = node.to_string_lossy();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":_.".contains(&byte);
+    let escaped: String = path
+        .trim_matches('/')
+        .bytes()
+        .map(|byte| match byte {
+            b'/' => "-".into(),
+            _ if is_plain(byte) => char::from(byte).to_string(),
+            _ => format!("\\x{byte:02x}"),
+        })
+        .collect();
+    format!("{escaped}.device")
+}
+
 fn has_group(root: &Path) -> bool {
     let groups = fs::read_to_string(root.join("etc/group")).unwrap_or_default();
     groups.lines().any(|line| line.split_once(':').is_some_and(|(name, _)| name == GROUP))
@@ -118,5 +135,16 @@ impl Unit {
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_has_the_unit_that_systemd_escape_says() {
+        let node = Path::new("/dev/disk/by-id/mmc-SD 64_0x1");
+        assert_eq!(of_node(node), "dev-disk-by\\x2did-mmc\\x2dSD\\x2064_0x1.device");
     }
 }

@@ -67,6 +67,12 @@ fn look(node: &Path) -> anyhow::Result<(Device, System)> {
     Ok((device, system))
 }
 
+/// Where file systems on a disk are mounted that send discards of any length.
+pub fn discarding(disk: &str) -> Vec<PathBuf> {
+    let dir = Path::new("/sys/block").join(disk);
+    layers::discards(Path::new("/proc"), &dir, &device_numbers(&dir))
+}
+
 /// Of a disk and its partitions, as stat(2) has them.
 fn device_numbers(disk: &Path) -> Vec<u64> {
     let number = |dir: &Path| {
