@@ -13,7 +13,7 @@ from verdicts import SOURCES, WITHOUT_STEADY
 OF_MODULES = ["several-cpus", "policy", "guest"]
 OF_PROGRAMS = ["python", "spans"]
 # These depend on this machine's file system and tracer, so they always run.
-OF_THIS_KERNEL = ["recorder", "trace-cost", "trace-parts", "trace-agreement"]
+OF_THIS_KERNEL = ["recorder", "store", "trace-cost", "trace-parts", "trace-agreement"]
 # This ends what hangs. One may wait for cargo, which the Rust tests hold.
 TIMEOUT_S = 1800
 
