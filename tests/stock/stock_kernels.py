@@ -42,7 +42,7 @@ PCI = Machine(
     "pci",
     (
         *runs("virtio", *DATA, "programs", "removal_under_load"),
-        *runs("nvme", *DATA, "programs", "removal_under_load"),
+        *runs("nvme", *DATA, "programs", "nvme_commands", "removal_under_load"),
         *runs("scsi", *DATA, "removal_under_load"),
         *runs("null", *DATA),
     ),

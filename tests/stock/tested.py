@@ -46,6 +46,7 @@ WHAT = {
     "declared_crypt": "k2: a declared task through dm-crypt",
     "async_depth": "k2: `queue/async_depth`, which 7.3 has, limits background only",
     "programs": "`steady record`, `trace` and `bench`: counts",
+    "nvme_commands": "`steady direct` through `/dev/ngXnY`: data, refusals, who may",
     # On kernels that look for races.
     "k2_under_load": "k2: all knobs written and read, schedulers switched under load",
     "test_chario": "chario: taken, given back, made a lane and ended under transfers",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A character device of a card, or a block device with O_DIRECT: read and written the same way.
+//! A character device of a card, one of an NVMe namespace, or a block device with O_DIRECT: read and
+//! written the same way.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,6 +12,7 @@ use steadyio_core::device::{Device, DeviceError};
 
 use crate::chardisk::{self, Info, Region};
 use crate::mapping::Mapping;
+use crate::nvme::{self, Queue};
 
 /// A device that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -19,9 +21,12 @@ pub enum DiskError {
     Open { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Block(#[from] DeviceError),
+    #[error("{}: no NVMe namespace that can be used: {source}{}", path.display(), nvme::hint(source))]
+    NoNamespace { path: PathBuf, source: io::Error },
     /// A character device of another driver.
     #[error(
-        "{}: is a character device, but not a chario card (/dev/chardiskN): {source}",
+        "{}: is a character device, but not a chario card (/dev/chardiskN) or an NVMe namespace \
+         (/dev/ngXnY): {source}",
         path.display()
     )]
     NoChardisk { path: PathBuf, source: io::Error },
@@ -41,6 +46,7 @@ pub struct Disk {
 pub enum DiskKind {
     Block(Device),
     Char(Info),
+    Nvme(Box<Queue>),
 }
 
 impl Disk {
@@ -51,6 +57,10 @@ impl Disk {
         options.read(true).write(writes);
         if kind.is_char_device() {
             let file = options.open(path).map_err(failed)?;
+            if nvme::is_namespace(&file) {
+                return Disk::of_namespace(file)
+                    .map_err(|source| DiskError::NoNamespace { path: path.into(), source });
+            }
             let info = chardisk::info(&file);
             let info =
                 info.map_err(|source| DiskError::NoChardisk { path: path.into(), source })?;
@@ -61,6 +71,21 @@ impl Disk {
         let file = options.custom_flags(libc::O_DIRECT).open(path).map_err(failed)?;
         let (bytes, block_bytes) = (device.size_bytes, device.logical_block_bytes());
         Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Block(device) })
+    }
+
+    fn of_namespace(file: File) -> io::Result<Disk> {
+        let namespace = nvme::identify(&file)?;
+        let (bytes, block_bytes) = (namespace.bytes, namespace.block_bytes);
+        let queue = Queue::new(&file, &namespace)?;
+        Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Nvme(Box::new(queue)) })
+    }
+
+    /// Makes durable what was written.
+    pub fn flush(&self) -> io::Result<()> {
+        match &self.kind {
+            DiskKind::Nvme(queue) => queue.flush(),
+            _ => self.file.sync_all(),
+        }
     }
 
     /// The only parts that can be reached; None: all of it can.
@@ -79,6 +104,9 @@ impl Disk {
 
     /// From the device to the start of the memory; all of it, or an error.
     pub fn read(&self, offset: u64, memory: &Mapping, bytes: usize) -> io::Result<()> {
+        if let DiskKind::Nvme(queue) = &self.kind {
+            return queue.transfer(false, offset, memory, bytes);
+        }
         self.move_all(offset, memory, bytes, |fd, at, left, offset| {
             // SAFETY: `at` has `left` bytes within the mapping.
             unsafe { libc::pread64(fd, at.cast(), left, offset) }
@@ -87,6 +115,9 @@ impl Disk {
 
     /// From the start of the memory to the device; all of it, or an error.
     pub fn write(&self, offset: u64, memory: &Mapping, bytes: usize) -> io::Result<()> {
+        if let DiskKind::Nvme(queue) = &self.kind {
+            return queue.transfer(true, offset, memory, bytes);
+        }
         self.move_all(offset, memory, bytes, |fd, at, left, offset| {
             // SAFETY: as above.
             unsafe { libc::pwrite64(fd, at.cast(), left, offset) }

@@ -2,7 +2,8 @@
 //! The direct path: storage without the page cache, to and from memory that others share.
 //!
 //! In reading order: [`chardisk`] is the interface of `/dev/chardiskN` (kernel/uapi/chardisk.h);
-//! [`disk`] reads and writes one, or a block device with O_DIRECT; [`mapping`] is the memory of a
+//! [`nvme`] gives a namespace commands through `/dev/ngXnY`;
+//! [`disk`] reads and writes one of them, or a block device with O_DIRECT; [`mapping`] is the memory of a
 //! file descriptor, [`memory_kind`] says of what kind it is, and [`buffer`] tries which I/O the kernel
 //! allows with it, and says which rule refuses it; [`timing`] measures reads and writes; [`card`] is
 //! what a card's block devices are used for, and [`taking`] takes it from the block layer.
@@ -13,5 +14,6 @@ pub mod chardisk;
 pub mod disk;
 pub mod mapping;
 pub mod memory_kind;
+pub mod nvme;
 pub mod taking;
 pub mod timing;

@@ -18,6 +18,7 @@ use steadyio_core::random::{below, draw};
 use crate::chardisk::Registered;
 use crate::disk::{Disk, DiskKind};
 use crate::mapping::Mapping;
+use crate::nvme::Queue;
 
 /// What is measured.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +46,8 @@ impl Way {
         match (self, &disk.kind) {
             (Way::Plain, DiskKind::Block(_)) => "O_DIRECT",
             (Way::Plain, DiskKind::Char(_)) => "character device",
+            (Way::Plain, DiskKind::Nvme(_)) => "NVMe commands by io_uring",
+            (Way::Registered, DiskKind::Nvme(_)) => "NVMe commands by io_uring, fixed buffer",
             (Way::Registered, DiskKind::Block(_)) => "io_uring, fixed buffer",
             (Way::Registered, DiskKind::Char(_)) => "character device, registered buffer",
         }
@@ -70,6 +73,10 @@ pub fn measure(
             run(load, stop, tick, |offset| {
                 registered.transfer(load.writes, offset, load.bytes).map(drop)
             })
+        }
+        (Way::Registered, DiskKind::Nvme(queue)) => {
+            let fixed = Queue::with_fixed(&disk.file, queue.namespace(), &memory)?;
+            run(load, stop, tick, |offset| fixed.transfer(load.writes, offset, &memory, load.bytes))
         }
         (Way::Registered, DiskKind::Block(_)) => {
             let mut ring = ring_with(&memory)?;

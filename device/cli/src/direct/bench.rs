@@ -30,7 +30,7 @@ const BYTES_MAX: u64 = 64 << 20;
 /// kernel pins for each call, and with memory that the kernel pins once.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// /dev/chardiskN or a block device
+    /// /dev/chardiskN, /dev/ngXnY or a block device
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Operation of each call

@@ -22,7 +22,7 @@ const CHUNK: usize = 4 << 20;
 /// Copy data from a device to a file
 #[derive(clap::Args)]
 pub struct ReadArguments {
-    /// /dev/chardiskN or a block device
+    /// /dev/chardiskN, /dev/ngXnY or a block device
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Output file, or - for standard output; the file appears when it is complete
@@ -39,7 +39,7 @@ pub struct ReadArguments {
 /// Copy data from a file to a device
 #[derive(clap::Args)]
 pub struct WriteArguments {
-    /// /dev/chardiskN or a block device
+    /// /dev/chardiskN, /dev/ngXnY or a block device
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Input file: a regular file whose length is a multiple of the device's block size
@@ -109,7 +109,7 @@ pub fn write(arguments: &WriteArguments) -> Result<Status, Failure> {
         memory.copy_in(0, &chunk[..length]);
         disk.write(place, memory, length)
     })?;
-    disk.file.sync_all().map_err(|error| super::at(device, offset + bytes, error))?;
+    disk.flush().map_err(|error| super::at(device, offset + bytes, error))?;
     Ok(Status::Done)
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use steadyio_core::device::Device;
 use steadyio_direct::chardisk::{self, Info, Mode, Region, Stats};
 use steadyio_direct::disk::{Disk, DiskKind};
+use steadyio_direct::nvme::Namespace;
 
 use crate::exit::{Failure, Status};
 use crate::output::print;
@@ -17,7 +18,7 @@ use crate::output::print;
 /// Show the size, limits, regions and counters of a device
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// /dev/chardiskN or a block device
+    /// /dev/chardiskN, /dev/ngXnY or a block device
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Print JSON instead of text
@@ -31,6 +32,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         DiskKind::Char(info) => {
             let stats = chardisk::stats(&disk.file).map_err(Failure::with(Status::Failed))?;
             (of_card(info, &stats), json!({ "chardisk": info, "stats": stats }))
+        }
+        DiskKind::Nvme(queue) => {
+            (of_namespace(queue.namespace()), json!({ "nvme": queue.namespace() }))
         }
         DiskKind::Block(device) => (of_block(device, &disk), of_block_json(device, &disk)),
     };
@@ -75,6 +79,15 @@ fn of_card(info: &Info, stats: &Stats) -> String {
         stats.retries, stats.resets
     );
     text
+}
+
+fn of_namespace(found: &Namespace) -> String {
+    let cache = if found.has_cache { "a volatile write cache" } else { "no volatile write cache" };
+    format!(
+        "NVMe namespace {} as {}: {} bytes in blocks of {}; {cache}\n\
+         commands: at most {} bytes, by io_uring, without the block layer and its schedulers\n",
+        found.namespace, found.name, found.bytes, found.block_bytes, found.command_bytes_max
+    )
 }
 
 fn of_block(device: &Device, disk: &Disk) -> String {

@@ -18,6 +18,7 @@ use steadyio_bench::run::safety::{self, Claim};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_direct::chardisk::Region;
 use steadyio_direct::disk::{Disk, DiskError, DiskKind};
+use steadyio_direct::nvme;
 
 use crate::exit::{Failure, Status};
 
@@ -26,7 +27,8 @@ was changed); 3 memory rejected for every use (buffer); 130 interrupted.";
 
 /// Read, write and measure a device without the page cache; bind cards to chario
 ///
-/// DEVICE is /dev/chardiskN of the module chario, or a block device, which is opened with O_DIRECT.
+/// DEVICE is /dev/chardiskN of the module chario, /dev/ngXnY of an NVMe drive, or a block device, which
+/// is opened with O_DIRECT.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -68,17 +70,28 @@ fn allow_writes(disk: &Disk, path: &Path, consent: Option<&str>) -> Result<Optio
         DiskKind::Block(device) => {
             safety::allow_writes(device, consent).map(Some).map_err(Failure::with(Status::Usage))
         }
-        DiskKind::Char(_) => {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if consent == Some(&*name) {
-                return Ok(None);
+        DiskKind::Nvme(_) => {
+            // Mounts and partitions are on its block device.
+            if let Some(device) = nvme::block_device(&disk.file) {
+                let claimed = safety::allow_writes(&device, consent);
+                return claimed.map(Some).map_err(Failure::with(Status::Usage));
             }
-            Err(Failure::with(Status::Usage)(anyhow!(
-                "{}: its contents would be overwritten (to allow this, add --destroy-data {name})",
-                path.display()
-            )))
+            consented(path, consent).map(|()| None)
         }
+        DiskKind::Char(_) => consented(path, consent).map(|()| None),
     }
+}
+
+/// Of what cannot be examined.
+fn consented(path: &Path, consent: Option<&str>) -> Result<(), Failure> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if consent == Some(&*name) {
+        return Ok(());
+    }
+    Err(Failure::with(Status::Usage)(anyhow!(
+        "{}: its contents would be overwritten (to allow this, add --destroy-data {name})",
+        path.display()
+    )))
 }
 
 /// `offset` and `bytes` are within the device, in whole blocks, and within a region if only regions

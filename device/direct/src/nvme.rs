@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An NVMe namespace through its own character device, `/dev/ngXnY`: the program makes the commands,
+//! and io_uring hands them to the driver (`NVME_URING_CMD_IO`). No block layer, no I/O scheduler.
+//!
+//! A call is cut into commands that the drive takes, and several of them are in flight. Identify data
+//! and opcodes: NVM Express Base and NVM Command Set Specification 2.0. Before Linux 6.2 the kernel
+//! wants CAP_SYS_ADMIN for each command, later the permissions of the node decide.
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use io_uring::types::Fd;
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use rustix::fs::{major, minor};
+use rustix::ioctl::{Opcode, opcode as number};
+use serde::Serialize;
+use steadyio_core::device::Device;
+
+use crate::mapping::Mapping;
+
+const GROUP: u8 = b'N';
+const ADMIN: Opcode = number::read_write::<Command>(GROUP, 0x41);
+const NAMESPACE_ID: Opcode = number::none(GROUP, 0x40);
+const URING_IO: Opcode = number::read_write::<Command>(GROUP, 0x80);
+
+const IDENTIFY: u8 = 0x06;
+const CNS_NAMESPACE: u32 = 0;
+const CNS_CONTROLLER: u32 = 1;
+const IDENTIFY_BYTES: usize = 4096;
+
+const FLUSH: u8 = 0x00;
+const WRITE: u8 = 0x01;
+const READ: u8 = 0x02;
+
+/// The unit of the drive's longest command; no PC has another page size of the host's memory.
+const DRIVE_PAGE_BYTES: u64 = 4096;
+/// Of a drive whose block device cannot be found: each page is a segment, and some drivers take few.
+const COMMAND_BYTES: u64 = 128 << 10;
+/// A command counts blocks in 16 bits.
+const BLOCKS_MAX: u64 = 1 << 16;
+/// Commands of one call that are in flight.
+const DEPTH: u32 = 32;
+
+/// `struct nvme_uring_cmd`, and `struct nvme_passthru_cmd`, whose last word is the result.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Command {
+    opcode: u8,
+    flags: u8,
+    reserved: u16,
+    namespace: u32,
+    words_2_3: [u32; 2],
+    metadata: u64,
+    address: u64,
+    metadata_bytes: u32,
+    bytes: u32,
+    words_10_15: [u32; 6],
+    timeout_ms: u32,
+    result: u32,
+}
+
+const _: () = assert!(size_of::<Command>() == 72);
+
+impl Command {
+    /// As it stands in a submission entry.
+    fn to_bytes(self) -> [u8; 80] {
+        let mut bytes = [0; 80];
+        // SAFETY: both are plain bytes of at least this size; the struct has no padding.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                (&raw const self).cast::<u8>(),
+                bytes.as_mut_ptr(),
+                size_of::<Command>(),
+            );
+        }
+        bytes
+    }
+}
+
+/// What the namespace is and can do.
+#[derive(Debug, Clone, Serialize)]
+pub struct Namespace {
+    /// As in `/dev`, for example `ng0n1`.
+    pub name: String,
+    pub namespace: u32,
+    pub bytes: u64,
+    pub block_bytes: u64,
+    /// Longest command.
+    pub command_bytes_max: u64,
+    /// The drive has a volatile write cache.
+    pub has_cache: bool,
+}
+
+/// Whether a character device is one of a namespace.
+pub fn is_namespace(file: &File) -> bool {
+    let Ok(meta) = file.metadata() else { return false };
+    let link = format!("/sys/dev/char/{}:{}/subsystem", major(meta.rdev()), minor(meta.rdev()));
+    fs::read_link(link).is_ok_and(|path| path.ends_with("nvme-generic"))
+}
+
+/// The block device of the same namespace: `/dev/nvme0n1` of `/dev/ng0n1`.
+pub fn block_device(file: &File) -> Option<Device> {
+    let name = name_of(file).ok()?;
+    let node = PathBuf::from(format!("/dev/nvme{}", name.strip_prefix("ng")?));
+    Device::open(&node).ok()
+}
+
+fn name_of(file: &File) -> io::Result<String> {
+    let meta = file.metadata()?;
+    let link = format!("/sys/dev/char/{}:{}", major(meta.rdev()), minor(meta.rdev()));
+    let dir = fs::canonicalize(link)?;
+    Ok(dir.file_name().unwrap_or_default().to_string_lossy().into_owned())
+}
+
+/// Asks the drive. EACCES or EPERM: the user may give it no commands.
+pub fn identify(file: &File) -> io::Result<Namespace> {
+    // SAFETY: this ioctl has no argument.
+    let namespace = unsafe { libc::ioctl(file.as_raw_fd(), NAMESPACE_ID as _) };
+    let namespace = u32::try_from(namespace).map_err(|_| io::Error::last_os_error())?;
+    let page = Mapping::anonymous(IDENTIFY_BYTES)?;
+    let mut data = [0; IDENTIFY_BYTES];
+    identify_page(file, namespace, CNS_CONTROLLER, &page)?;
+    page.copy_out(0, &mut data);
+    let (mdts, has_cache) = (data[77], data[525] & 1 != 0);
+    identify_page(file, namespace, CNS_NAMESPACE, &page)?;
+    page.copy_out(0, &mut data);
+    let (blocks, block_bytes) = layout(&data).map_err(io::Error::other)?;
+    let drive = if mdts == 0 { u64::MAX } else { DRIVE_PAGE_BYTES << mdts.min(40) };
+    let kernel = block_device(file).map_or(COMMAND_BYTES, |device| device.request_bytes_max());
+    let command = drive.min(kernel).min(BLOCKS_MAX * block_bytes);
+    Ok(Namespace {
+        name: name_of(file)?,
+        namespace,
+        bytes: blocks.checked_mul(block_bytes).ok_or_else(|| io::Error::other("its size"))?,
+        block_bytes,
+        command_bytes_max: (command - command % block_bytes).max(block_bytes),
+        has_cache,
+    })
+}
+
+fn identify_page(file: &File, namespace: u32, what: u32, page: &Mapping) -> io::Result<()> {
+    let mut command = Command {
+        opcode: IDENTIFY,
+        // A controller's page belongs to no namespace.
+        namespace: if what == CNS_NAMESPACE { namespace } else { 0 },
+        address: page.as_ptr() as u64,
+        bytes: IDENTIFY_BYTES as u32,
+        words_10_15: [what, 0, 0, 0, 0, 0],
+        ..Command::default()
+    };
+    // SAFETY: the kernel writes the result, and the page, which is as long as `bytes` says.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), ADMIN as _, &raw mut command) };
+    told(status)
+}
+
+/// Blocks of a namespace and their length, of its Identify data.
+fn layout(data: &[u8; IDENTIFY_BYTES]) -> Result<(u64, u64), String> {
+    let mut size = [0; 8];
+    size.copy_from_slice(&data[..8]);
+    // Bits 5 and 6 are above bits 0 to 3.
+    let index = usize::from(data[26] & 0xf) | usize::from(data[26] >> 5 & 0x3) << 4;
+    let format = &data[128 + 4 * index..][..4];
+    let (metadata, shift) = (u16::from_le_bytes([format[0], format[1]]), format[2]);
+    if metadata != 0 {
+        return Err(format!("its blocks have {metadata} bytes of metadata: must be 0"));
+    }
+    if !(9..=16).contains(&shift) {
+        return Err(format!("its blocks have 2^{shift} bytes: must be 2^9 to 2^16"));
+    }
+    Ok((u64::from_le_bytes(size), 1 << shift))
+}
+
+/// 0, an NVMe status, or -1 with the error number of the kernel.
+fn told(status: i32) -> io::Result<()> {
+    match status {
+        0 => Ok(()),
+        1.. => Err(io::Error::other(format!("the drive answers with status {status:#x}"))),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+type Ring = IoUring<squeue::Entry128, cqueue::Entry32>;
+
+/// Commands to a namespace, of one thread.
+pub struct Queue {
+    ring: RefCell<Ring>,
+    fd: Fd,
+    namespace: Namespace,
+    /// All memory of transfers is the fixed buffer.
+    is_fixed: bool,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Queue").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+impl Queue {
+    /// Of an open file, which must live longer.
+    pub fn new(file: &File, namespace: &Namespace) -> io::Result<Queue> {
+        let ring = IoUring::builder().build(DEPTH)?;
+        let (fd, namespace) = (Fd(file.as_raw_fd()), namespace.clone());
+        Ok(Queue { ring: RefCell::new(ring), fd, namespace, is_fixed: false })
+    }
+
+    /// With memory that the kernel pins once; it must live longer. Each command has a buffer of its own:
+    /// Linux 6.1 rejects one that has more pages behind the command's start than a request takes.
+    pub fn with_fixed(file: &File, namespace: &Namespace, memory: &Mapping) -> io::Result<Queue> {
+        let queue = Queue::new(file, namespace)?;
+        let command_bytes = namespace.command_bytes_max as usize;
+        let buffer = |at| libc::iovec {
+            iov_base: memory.as_ptr().wrapping_add(at).cast(),
+            iov_len: command_bytes.min(memory.bytes() - at),
+        };
+        let buffers: Vec<_> = (0..memory.bytes()).step_by(command_bytes).map(buffer).collect();
+        // SAFETY: the caller drops the queue before the memory.
+        unsafe { queue.ring.borrow().submitter().register_buffers(&buffers) }?;
+        Ok(Queue { is_fixed: true, ..queue })
+    }
+
+    /// What the namespace is.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Between the namespace and the start of the memory, in whole blocks; all of it, or an error.
+    pub fn transfer(
+        &self,
+        writes: bool,
+        offset: u64,
+        memory: &Mapping,
+        bytes: usize,
+    ) -> io::Result<()> {
+        assert!(memory.holds(0, bytes));
+        let block_bytes = self.namespace.block_bytes;
+        if offset % block_bytes != 0 || bytes as u64 % block_bytes != 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let command_bytes = self.namespace.command_bytes_max as usize;
+        let pieces = (0..bytes).step_by(command_bytes).map(|at| {
+            let bytes = command_bytes.min(bytes - at);
+            let block = (offset + at as u64) / block_bytes;
+            Command {
+                opcode: if writes { WRITE } else { READ },
+                address: memory.as_ptr().wrapping_add(at) as u64,
+                bytes: bytes as u32,
+                words_10_15: [
+                    block as u32,
+                    (block >> 32) as u32,
+                    (bytes as u64 / block_bytes - 1) as u32,
+                    0,
+                    0,
+                    0,
+                ],
+                ..Command::default()
+            }
+        });
+        let buffer = |index| self.is_fixed.then_some(index);
+        self.complete_all((0..).map(buffer).zip(pieces))
+    }
+
+    /// Makes durable what was written.
+    pub fn flush(&self) -> io::Result<()> {
+        let flush = Command { opcode: FLUSH, ..Command::default() };
+        self.complete_all(std::iter::once((None, flush)))
+    }
+
+    /// With their fixed buffers, up to [`DEPTH`] at a time. All have ended when it returns; the first error is reported.
+    fn complete_all(
+        &self,
+        mut commands: impl Iterator<Item = (Option<u16>, Command)>,
+    ) -> io::Result<()> {
+        let ring = &mut *self.ring.borrow_mut();
+        let (mut in_flight, mut outcome) = (0, Ok(()));
+        loop {
+            while in_flight < DEPTH && outcome.is_ok() {
+                let Some((buffer, command)) = commands.next() else { break };
+                self.push(ring, command, buffer)?;
+                in_flight += 1;
+            }
+            if in_flight == 0 {
+                return outcome;
+            }
+            match ring.submit_and_wait(1) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => drop(other?),
+            }
+            for done in ring.completion() {
+                in_flight -= 1;
+                outcome = outcome.and(ended(done.result()));
+            }
+        }
+    }
+
+    fn push(&self, ring: &mut Ring, command: Command, buffer: Option<u16>) -> io::Result<()> {
+        let command = Command { namespace: self.namespace.namespace, ..command };
+        let entry = opcode::UringCmd80::new(self.fd, URING_IO)
+            .cmd(command.to_bytes())
+            .buf_index(buffer)
+            .build();
+        // SAFETY: the memory of the command lives until its completion, which is waited for; where
+        // that fails, the kernel has pinned the pages.
+        unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)
+    }
+}
+
+/// Of a completion: 0, an NVMe status, or a negative error number.
+fn ended(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { told(result) }
+}
+
+/// A hint for an error of [`identify`] or of a command.
+pub fn hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => {
+            " (NVMe commands need CAP_SYS_ADMIN before Linux 6.2, and permission for the node later)"
+        }
+        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => {
+            " (NVMe commands by io_uring need Linux 6.1)"
+        }
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn identified(flbas: u8, index: usize, format: [u8; 4]) -> Result<(u64, u64), String> {
+        let mut data = [0; IDENTIFY_BYTES];
+        data[..8].copy_from_slice(&1_000u64.to_le_bytes());
+        data[26] = flbas;
+        data[128 + 4 * index..][..4].copy_from_slice(&format);
+        layout(&data)
+    }
+
+    #[test]
+    fn size_and_blocks_are_those_of_the_format_in_use() {
+        assert_eq!(identified(0, 0, [0, 0, 9, 0]), Ok((1_000, 512)));
+        assert_eq!(identified(0x13, 3, [0, 0, 12, 1]), Ok((1_000, 4_096)));
+        assert_eq!(identified(0x21, 17, [0, 0, 12, 0]), Ok((1_000, 4_096)));
+    }
+
+    #[test]
+    fn blocks_that_are_not_plain_are_refused() {
+        assert!(identified(0, 0, [8, 0, 12, 0]).unwrap_err().contains("8 bytes of metadata"));
+        assert!(identified(0, 0, [0, 0, 0, 0]).unwrap_err().contains("2^0 bytes"));
+    }
+
+    #[test]
+    fn a_command_stands_in_an_entry_as_the_kernel_reads_it() {
+        let words_10_15 = [0x0403_0201, 5, 6, 7, 8, 9];
+        let command = Command { opcode: READ, namespace: 3, words_10_15, ..Command::default() };
+        let bytes = command.to_bytes();
+        assert_eq!((bytes[0], bytes[4], &bytes[40..45]), (2, 3, &[1, 2, 3, 4, 5][..]));
+        assert_eq!(bytes[72..], [0; 8]);
+    }
+
+    #[test]
+    fn another_character_device_is_no_namespace() {
+        assert!(!is_namespace(&File::open("/dev/null").unwrap()));
+    }
+}
