@@ -149,6 +149,9 @@ pub enum Driver {
     Scsi,
 }
 
+/// The major number of MMC cards.
+pub const MMC_MAJOR: u32 = 179;
+
 /// A block device's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dev {
@@ -269,6 +272,11 @@ impl Comm {
     /// Of the thread that commits a journal.
     pub fn is_journal(&self) -> bool {
         self.as_bytes().starts_with(b"jbd2/")
+    }
+
+    /// Of a worker of io_uring: the thread that it works for.
+    pub fn uring_submitter(&self) -> Option<u32> {
+        std::str::from_utf8(self.as_bytes().strip_prefix(b"iou-wrk-")?).ok()?.parse().ok()
     }
 
     /// No name known.

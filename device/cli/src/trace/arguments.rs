@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use clap::ValueEnum;
 use steadyio_trace::event::Class;
-use steadyio_trace::report::groups::size_text;
+use steadyio_trace::report::words::size_text;
 use steadyio_trace::source::capture::Trigger;
 use steadyio_trace::source::detect;
 

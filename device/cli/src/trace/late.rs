@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use steadyio_core::interrupt::Interrupt;
 use steadyio_trace::event::{Class, Dev};
-use steadyio_trace::report::record::{Question, Record};
+use steadyio_trace::report::question::Question;
+use steadyio_trace::report::record::Record;
 use steadyio_trace::report::shown::Shown;
 use steadyio_trace::report::words::device_name;
 use steadyio_trace::report::worst::Worst;

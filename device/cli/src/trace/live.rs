@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_trace::event::Dev;
-use steadyio_trace::report::groups::size_text;
+use steadyio_trace::report::words::size_text;
 use steadyio_trace::report::words::us;
 use steadyio_trace::source::capture::devices::{Stack, names};
 use steadyio_trace::source::capture::{Capture, Captured, EndReason, Interval, Options};

@@ -21,7 +21,8 @@ use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
 use steadyio_trace::event::Dev;
-use steadyio_trace::report::record::{Question, Record};
+use steadyio_trace::report::question::Question;
+use steadyio_trace::report::record::Record;
 use steadyio_trace::report::shown::Shown;
 use steadyio_trace::source::capture::devices::{Stack, names};
 

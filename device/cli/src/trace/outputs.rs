@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use steadyio_trace::perfetto;
 use steadyio_trace::report::record::Record;
-use steadyio_trace::report::rows::{self, rows};
+use steadyio_trace::report::rows;
 use steadyio_trace::report::shown::Shown;
 use steadyio_trace::report::spans_file;
 
@@ -67,7 +67,7 @@ impl OutFiles {
 
     pub fn write(self, shown: &Shown, record: &Record) -> anyhow::Result<()> {
         let (trace, names, calls) = (shown.waiting.trace, &shown.question.names, &shown.calls);
-        let rows = rows(shown);
+        let rows = shown.rows();
         if let Some(file) = self.perfetto {
             file.fill(|out| perfetto::write(trace, names, calls, out)).context("--perfetto")?;
         }

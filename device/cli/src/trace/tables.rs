@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use steadyio_trace::report::calls::{CallGroup, CallSum, CallsOf};
 use steadyio_trace::report::distribution::Distribution;
-use steadyio_trace::report::groups::{Group, size_text};
+use steadyio_trace::report::groups::Group;
 use steadyio_trace::report::record::{ClassTimes, Record};
 use steadyio_trace::report::times::{SPANS, StepTimes, Times};
-use steadyio_trace::report::words::{count, thread, us};
+use steadyio_trace::report::words::{count, size_text, thread, us};
 
 use crate::table::align;
 

@@ -2,9 +2,9 @@
 //! The worst I/Os with their causes, and the account, as lines of text.
 
 use steadyio_trace::report::calls::WorstCall;
-use steadyio_trace::report::groups::size_text;
 use steadyio_trace::report::record::Record;
-use steadyio_trace::report::waiting::WaitedFor;
+use steadyio_trace::report::waited_for::WaitedFor;
+use steadyio_trace::report::words::size_text;
 use steadyio_trace::report::words::{behalf, count, thread, us};
 use steadyio_trace::report::worst::{Largest, Worst};
 

@@ -3,13 +3,15 @@
 
 use std::collections::HashMap;
 
-use super::requests::open::{StartSector, add_new};
 use super::sink::{Share, Sink};
 use crate::event::{Dev, Event, Extent, Kind, OpKind};
 use crate::io::{Mark, Request};
 
 /// A thread's bios wait for a request only while it submits them; more than this are stale ones.
 const PENDING_MAX: usize = 1_024;
+
+/// Device and first sector; flushes and passthrough requests have no sector.
+pub(in crate::follow) type StartSector = (Dev, u64);
 
 /// A bio that is queued and has no request yet.
 #[derive(Clone, Debug)]
@@ -241,4 +243,10 @@ fn drop_bio(bio: &Bio, sink: &mut Sink) {
     if !bio.stacked {
         sink.drop_share(&bio.share);
     }
+}
+
+/// Adds what is not there yet.
+pub(in crate::follow) fn add_new(devs: &mut Vec<Dev>, more: &[Dev]) {
+    let known = devs.clone();
+    devs.extend(more.iter().filter(|dev| !known.contains(dev)));
 }

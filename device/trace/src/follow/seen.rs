@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which kinds of event the trace has, and what is unknown without the others.
 
-use super::callers::submitter_of;
-use super::requests::MMC_MAJOR;
-use crate::event::{Call, Driver, Event, EventKind, Kind};
+use crate::event::{Call, Driver, Event, EventKind, Kind, MMC_MAJOR};
 use crate::io::Missing;
 
 #[derive(Debug, Default)]
@@ -28,7 +26,7 @@ impl Seen {
             EventKind::BioQueue(extent) => {
                 self.readahead |= extent.op.ahead;
                 self.journal_thread |= event.comm.is_journal();
-                self.worker |= submitter_of(&event.comm).is_some();
+                self.worker |= event.comm.uring_submitter().is_some();
             }
             EventKind::Issue(extent) => self.card |= extent.dev.major == MMC_MAJOR,
             EventKind::CallEnter { call, .. } => self.uring_call |= *call == Call::IoUringEnter,

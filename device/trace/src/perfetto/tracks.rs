@@ -19,7 +19,8 @@ use crate::report::by_key;
 use crate::report::groups::counts;
 use crate::report::rows::Item;
 use crate::report::thread_time::runs;
-use crate::report::waiting::{Wait, WaitedFor, Waiting};
+use crate::report::waited_for::WaitedFor;
+use crate::report::waiting::{Wait, Waiting};
 use crate::report::words::{Names, device_name, op_and_size};
 
 /// A trace as it is drawn.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::{Item, Row};
 use super::times::Times;
+use super::words::size_text;
 use super::{by_key, sorted};
 
 /// With more sizes than this of one operation, sizes of the same power of two are one group.
@@ -82,16 +83,6 @@ impl Group {
             (min, max) if min == max => format!("{device} {op} {}", size_text(*min)),
             (min, max) => format!("{device} {op} {} to {}", size_text(*min), size_text(*max)),
         }
-    }
-}
-
-/// A size with the largest binary unit that leaves it whole.
-pub fn size_text(bytes: u64) -> String {
-    match bytes {
-        0 => "0".into(),
-        bytes if bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
-        bytes if bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} B"),
     }
 }
 

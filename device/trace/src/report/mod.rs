@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record `steadyio.trace/1` of a trace (`docs/spec/steady-trace-record-1.schema.json`).
 //!
-//! In reading order: [`record`] holds everything; [`shown`] says of what, each as one of [`rows`]; [`groups`] makes
+//! In reading order: [`record`] holds everything that the [`question`] asks for; [`shown`] says of what, each as one of [`rows`]; [`groups`] makes
 //! groups, [`times`] and [`distribution`] say where their time went; [`calls`] has what calls waited for ([`waiting`])
 //! and how much of a CPU a thread takes per I/O; [`worst`] names the longest, `case` and `own_time` find their
 //! [`cause`]s, the latter in what their own threads did ([`thread_time`]); [`spans_file`] is what `steady model` takes.
@@ -13,12 +13,14 @@ pub mod cause;
 pub mod distribution;
 pub mod groups;
 mod own_time;
+pub mod question;
 pub mod record;
 pub mod rows;
 pub mod shown;
 pub mod spans_file;
 pub mod thread_time;
 pub mod times;
+pub mod waited_for;
 pub mod waiting;
 pub mod words;
 pub mod worst;

@@ -9,37 +9,16 @@ use steadyio_core::kernel::Kernel;
 use super::calls::{self, CallGroup, CallSum, CallsOf, WorstCall};
 use super::case::Causes;
 use super::groups::{Group, groups};
+use super::question::Scope;
 use super::rows::Item;
 use super::shown::Shown;
 use super::times::Times;
-use super::words::{Names, device_name};
+use super::words::device_name;
 use super::worst::{Worst, worst};
-use crate::event::Class;
 use crate::io::{Coverage, Missing, Unmatched};
 use crate::source::Problems;
-use crate::source::capture::devices::Stack;
-use crate::source::capture::threads::AskedFor;
 
 pub const TRACE_SCHEMA: &str = "steadyio.trace/1";
-
-#[derive(Debug, Default)]
-pub struct Question {
-    /// How many of the worst are wanted, of I/Os and of other requests.
-    pub worst: usize,
-    /// Of the worst, only I/Os and requests that may be of this class. `None`: all.
-    pub worst_class: Option<Class>,
-    /// Only I/Os and requests of these threads are shown; the others still count as causes. `None`: all.
-    pub asked_for: Option<AskedFor>,
-    /// Only I/Os and requests of this device are shown; the others still count as causes. `None`: all.
-    pub device: Option<Stack>,
-    /// What devices are called, if that is known.
-    pub names: Names,
-    /// The kernel that was traced, if that is known.
-    pub kernel: Option<Kernel>,
-    pub problems: Problems,
-    /// Events of kinds that are not used.
-    pub skipped: u64,
-}
 
 /// The record. Times are in ns.
 #[derive(Debug, Serialize)]
@@ -75,15 +54,6 @@ pub struct Record {
     /// Calls of `calls_without_request` that took longest.
     pub worst_calls: Vec<WorstCall>,
     pub worst_requests: Vec<Worst>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Scope {
-    /// Whether only some processes are shown.
-    pub processes: &'static str,
-    pub ios_hidden: u64,
-    /// Requests outside system calls that are not shown.
-    pub requests_hidden: u64,
 }
 
 /// Where every event and request went.

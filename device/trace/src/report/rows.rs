@@ -7,8 +7,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::shown::Shown;
-use super::waiting::WaitedFor;
+use super::waited_for::WaitedFor;
 use super::words::{Names, call_op, device_name, inode, io_op};
 use crate::io::{Io, Request, Spans, Trace};
 
@@ -132,15 +131,6 @@ impl<'a> Item<'a> {
         let most = self.waits.iter().rev().max_by_key(|(_, ns)| **ns);
         most.map_or(WaitedFor::Unknown, |(what, _)| *what)
     }
-}
-
-/// All that are shown, in the order of their begin.
-pub fn rows<'a>(shown: &'a Shown) -> Vec<&'a Row> {
-    let Shown { ios, calls, requests, flushes_and_discards, .. } = shown;
-    let all = [ios, calls, requests, flushes_and_discards].into_iter().flatten();
-    let mut rows: Vec<&Row> = all.map(|item| &item.row).collect();
-    rows.sort_by_key(|row| row.at_ns);
-    rows
 }
 
 pub fn write_json_lines(rows: &[&Row], mut out: impl Write) -> io::Result<()> {

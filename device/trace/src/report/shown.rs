@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which I/Os, calls and requests are shown.
 
-use super::record::{Question, Scope};
-use super::rows::Item;
+use super::question::{Question, Scope};
+use super::rows::{Item, Row};
 use super::waiting::Waiting;
 use crate::event::OpKind;
 use crate::io::{Io, Origin, Request, Trace};
@@ -45,6 +45,15 @@ impl<'a> Shown<'a> {
         let calls = calls.map(|call| waiting.fill(Item::of_call(call))).collect();
         let flushes_and_discards = of_kind(true).filter(shown).map(item).collect();
         Shown { question, ios, calls, requests, flushes_and_discards, scope, waiting }
+    }
+
+    /// All of them, in the order of their begin.
+    pub fn rows(&self) -> Vec<&Row> {
+        let Shown { ios, calls, requests, flushes_and_discards, .. } = self;
+        let all = [ios, calls, requests, flushes_and_discards].into_iter().flatten();
+        let mut rows: Vec<&Row> = all.map(|item| &item.row).collect();
+        rows.sort_by_key(|row| row.at_ns);
+        rows
     }
 }
 

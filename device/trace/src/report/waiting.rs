@@ -4,61 +4,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde::Serialize;
-
 use super::by_key;
 use super::rows::Item;
 use super::thread_time::{Doing, Stay, stays};
+use super::waited_for::WaitedFor;
 use crate::event::{Call, Comm};
 use crate::intervals::Intervals;
 use crate::io::{OfThread, Origin, Request, Trace};
-
-/// What a call waited for, or did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
-pub enum WaitedFor {
-    /// A request that its own thread had queued.
-    OwnRequest,
-    /// A request that somebody else had queued.
-    OtherRequest,
-    Journal,
-    /// Its thread was paused, as one that writes too fast.
-    DirtyThrottling,
-    /// A request that its own thread had queued before, to read ahead.
-    Readahead,
-    /// Pages that the kernel was writing back.
-    Writeback,
-    /// A worker of io_uring, or its thread that polls.
-    Worker,
-    Lock,
-    /// It was runnable, and had no CPU.
-    Cpu,
-    /// Nothing: it was running.
-    Running,
-    /// It slept, or no event tells what it did.
-    Unknown,
-}
-
-impl WaitedFor {
-    /// In sentences.
-    pub fn title(self) -> &'static str {
-        use WaitedFor::*;
-        match self {
-            OwnRequest => "waiting for a request of its own thread",
-            OtherRequest => "waiting for a request of others",
-            Journal => "waiting for the journal",
-            DirtyThrottling => "throttled in balance_dirty_pages",
-            Readahead => "waiting for what it had begun to read ahead",
-            Writeback => "waiting for writeback",
-            Worker => "waiting for a worker of io_uring",
-            Lock => "waiting for a lock of the kernel",
-            Cpu => "waiting for a CPU",
-            Running => "running on a CPU",
-            Unknown => "waiting for an unknown reason",
-        }
-    }
-}
 
 /// A part of a call's time in which it waited for one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

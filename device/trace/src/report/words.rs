@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::groups::size_text;
 use crate::event::{Call, Dev};
 use crate::io::{Io, Origin, Request};
 use crate::sched::Context;
@@ -42,6 +41,16 @@ pub fn inode(origin: Origin) -> Option<u64> {
     match origin {
         Origin::Writeback(inode) | Origin::Readahead(inode) => inode,
         _ => None,
+    }
+}
+
+/// A size with the largest binary unit that leaves it whole.
+pub fn size_text(bytes: u64) -> String {
+    match bytes {
+        0 => "0".into(),
+        bytes if bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes if bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::case::Causes;
 use super::cause::Cause;
 use super::groups::Group;
-use super::record::Question;
+use super::question::Question;
 use super::rows::{Item, Row};
 use super::sorted;
 use super::times::SPANS;

@@ -8,7 +8,8 @@ use steadyio_trace::event::{Call, Class, Comm, Dev, Op, OpKind, Priority};
 use steadyio_trace::io::{
     Io, Mark, Marks, Missing, Origin, Piece, Request, Spans, Trace, Unmatched,
 };
-use steadyio_trace::report::record::{Question, Record};
+use steadyio_trace::report::question::Question;
+use steadyio_trace::report::record::Record;
 use steadyio_trace::report::shown::Shown;
 
 pub const DEV: Dev = Dev { major: 179, minor: 0 };

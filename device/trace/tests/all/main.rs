@@ -8,6 +8,7 @@ mod cases;
 mod disk;
 mod events;
 mod follow;
+mod imports;
 mod made;
 mod perfetto;
 mod report;

@@ -13,7 +13,6 @@ use crate::io::{Io, Origin, Processes};
 use crate::sched::Switch;
 use uring::Operation;
 use workers::Pool;
-pub(super) use workers::submitter_of;
 
 #[derive(Debug)]
 struct InCall {
@@ -153,7 +152,7 @@ impl Callers {
             if thread.commit.is_some() {
                 return thread.commit;
             }
-            let (submitter, born) = (submitter_of(&event.comm)?, thread.born);
+            let (submitter, born) = (event.comm.uring_submitter()?, thread.born);
             return self.pool(submitter).task_of(event, born, sink);
         };
         match in_call.call {

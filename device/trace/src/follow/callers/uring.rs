@@ -2,7 +2,7 @@
 //! Operations of io_uring, from their submission to the call that reaps them.
 
 use super::Callers;
-use super::workers::{Pool, submitter_of};
+use super::workers::Pool;
 use crate::event::{Call, Event, EventKind};
 use crate::follow::sink::{Key, Sink};
 use crate::io::Io;
@@ -71,7 +71,7 @@ impl Callers {
     /// Who submitted what this thread, a worker, looks up; `None` if it is not known, or no worker.
     pub(super) fn submitter_for(&self, event: &Event, request: u64) -> Option<u32> {
         let operation = self.operations.get(&request);
-        let pid = operation.map(|operation| operation.pid).or(submitter_of(&event.comm))?;
+        let pid = operation.map(|operation| operation.pid).or(event.comm.uring_submitter())?;
         (pid != event.pid).then_some(pid)
     }
 
@@ -84,7 +84,7 @@ impl Callers {
 
     /// Whether a worker completes the operation, or one from before the trace.
     pub(super) fn ends_as_worker(&self, event: &Event, request: u64) -> bool {
-        let submitter = submitter_of(&event.comm);
+        let submitter = event.comm.uring_submitter();
         let Some(operation) = self.operations.get(&request) else {
             let was_born = |pid: u32| self.threads.get(&pid).is_some_and(|thread| thread.born);
             return request != 0 && submitter.is_some_and(|pid| !was_born(pid));
@@ -121,7 +121,7 @@ impl Callers {
 
     /// One that was submitted before the trace has completed. Until now a worker may have executed it.
     fn complete_older(&mut self, event: &Event, sink: &mut Sink) {
-        let submitter = submitter_of(&event.comm);
+        let submitter = event.comm.uring_submitter();
         let pid = submitter.unwrap_or(event.pid);
         if self.thread(pid).born {
             return;

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Comm, Event};
+use crate::event::Event;
 use crate::follow::sink::{Key, Sink};
 
 /// With more candidates a bio's operation is not looked for.
@@ -49,11 +49,6 @@ struct Placeholder {
     lost: bool,
     /// Since then the worker started or completed an operation.
     over: bool,
-}
-
-/// The submitter of a worker, by the worker's name; `None` if it is no worker.
-pub(in crate::follow) fn submitter_of(comm: &Comm) -> Option<u32> {
-    std::str::from_utf8(comm.as_bytes().strip_prefix(b"iou-wrk-")?).ok()?.parse().ok()
 }
 
 impl Pool {

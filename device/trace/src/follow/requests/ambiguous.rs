@@ -11,11 +11,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::commands::{CommandKey, MMC_MAJOR};
-use super::open::{Ambiguity, NOWHERE, Open, Slot, place};
-use super::table::{Side, Table};
-use crate::event::{Command, Dev, Event, Extent, Op, OpKind};
-use crate::follow::sink::Sink;
+use super::open::{CommandKey, NOWHERE, Open, Side, Slot, place};
+use super::table::Table;
+use crate::event::{Command, Dev, Event, Extent, MMC_MAJOR, Op, OpKind};
+use crate::follow::sink::{Ambiguity, Sink};
 use crate::io::Piece;
 
 /// The major number of loop devices.
@@ -221,7 +220,7 @@ impl OpenRequests {
     /// It has completed unseen.
     fn forget(&mut self, slot: Slot, event: &Event, sink: &mut Sink) {
         let open = self.take(slot);
-        sink.results.count_ambiguous(Ambiguity::Loss, &open, event.time_ns);
+        sink.results.count_ambiguous(Ambiguity::Loss, &open.as_seen(), event.time_ns);
         open.shares.iter().for_each(|share| sink.drop_share(share));
     }
 

@@ -9,14 +9,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::ambiguous::OpenRequests;
-use super::open::{Open, Slot};
-use super::table::{Side, Table};
-use crate::event::{Command, Dev, Driver, Event, EventKind, Extent, OpKind};
+use super::open::{CommandKey, Open, Side, Slot};
+use super::table::Table;
+use crate::event::{Command, Dev, Driver, Event, EventKind, Extent, MMC_MAJOR, OpKind};
 use crate::follow::sink::Sink;
 use crate::io::Request;
-
-/// The major number of MMC cards.
-pub(in crate::follow) const MMC_MAJOR: u32 = 179;
 
 /// Of passthrough requests without a disk.
 const NO_MAJOR: u32 = 0;
@@ -30,9 +27,6 @@ fn takes_nvme(dev: Dev) -> bool {
 fn takes_scsi(dev: Dev) -> bool {
     matches!(dev.major, NO_MAJOR | 8 | 11 | 65..=71 | 128..=135)
 }
-
-/// A command in flight.
-pub(in crate::follow) type CommandKey = (Driver, u64);
 
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Commands {

@@ -8,9 +8,10 @@
 
 use std::collections::HashMap;
 
-use super::open::{Open, add_new};
+use super::open::Open;
 use super::table::Table;
 use crate::event::{Dev, Event, EventKind, Extent, OpKind};
+use crate::follow::bios::add_new;
 use crate::follow::sink::{Results, Share, Sink};
 use crate::io::{Mark, Request};
 

@@ -7,19 +7,18 @@
 mod ambiguous;
 mod commands;
 mod flushes;
-pub(super) mod open;
+mod open;
 mod table;
 
 use super::bios::{Bio, Bios};
-use super::sink::Sink;
+use super::sink::{Ambiguity, Sink};
 use crate::event::{Dev, Event, Extent, Op, OpKind};
-use crate::io::Mark;
+use crate::io::{Mark, Request};
 use ambiguous::OpenRequests;
 use commands::Commands;
-pub(super) use commands::MMC_MAJOR;
 use flushes::Flushes;
-use open::{Ambiguity, NOWHERE, Open, Slot, place};
-pub(super) use table::Side;
+pub(super) use open::Side;
+use open::{NOWHERE, Open, Slot, place};
 
 const NOT_ISSUED: &str = "completed, but was never issued to the driver";
 
@@ -183,7 +182,11 @@ impl Requests {
         let slot = known.or_else(|| self.unissued(extent, ends));
         let Some(slot) = slot else {
             let ambiguity = self.open.absence();
-            return sink.results.count_ambiguous(ambiguity, &Open::new(extent), event.time_ns);
+            return sink.results.count_ambiguous(
+                ambiguity,
+                &Open::new(extent).as_seen(),
+                event.time_ns,
+            );
         };
         self.open.table.change(slot, |open| open.complete(event.time_ns, extent.sectors, error));
         if self.open.table.all[slot].left == 0 {
@@ -210,7 +213,7 @@ impl Requests {
         }
         let shares = std::mem::take(&mut open.shares);
         if let Some(ambiguity) = open.ambiguity {
-            sink.results.count_ambiguous(ambiguity, &open, event.time_ns);
+            sink.results.count_ambiguous(ambiguity, &open.as_seen(), event.time_ns);
             return shares.iter().for_each(|share| sink.drop_share(share));
         }
         open.shares.extend(shares.first());
@@ -263,13 +266,13 @@ impl Requests {
             let dev = sink.results.request(index).map(|request| request.dev);
             if dev.is_some_and(|dev| self.open.allocating.contains(&dev)) {
                 sink.results.requests[index] = None;
-                sink.results.count_ambiguous(ambiguity, &Open::default(), 0);
+                sink.results.count_ambiguous(ambiguity, &Request::default(), 0);
             }
         }
         for (_, open) in self.open.table.all {
             let ambiguity = open.ambiguity.unwrap_or(Ambiguity::Edge);
             let last_ns = open.request.marks.0.into_iter().flatten().max();
-            sink.results.count_ambiguous(ambiguity, &open, last_ns.unwrap_or(0));
+            sink.results.count_ambiguous(ambiguity, &open.as_seen(), last_ns.unwrap_or(0));
         }
     }
 }

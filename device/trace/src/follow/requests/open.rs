@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A request between a tag and its completion: what is known of it, and how each event changes that.
 
-use super::commands::CommandKey;
-use super::table::Side;
-use crate::event::{Dev, Event, Extent, Op, OpKind};
-use crate::follow::bios::Bio;
-use crate::follow::sink::{Share, Sink};
+use crate::event::{Driver, Event, Extent, Op, OpKind};
+use crate::follow::bios::{Bio, StartSector, add_new};
+use crate::follow::sink::{Ambiguity, Share, Sink};
 use crate::io::{Mark, Origin, Piece, Request};
-
-/// Device and first sector; flushes and passthrough requests have no sector.
-pub(in crate::follow) type StartSector = (Dev, u64);
 
 /// The place of requests without a sector.
 pub(in crate::follow) const NOWHERE: u64 = u64::MAX;
@@ -17,15 +12,14 @@ pub(in crate::follow) const NOWHERE: u64 = u64::MAX;
 /// Where the table has an open request; reused once that has completed.
 pub(in crate::follow) type Slot = usize;
 
-/// Why a request cannot be reported as matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::follow) enum Ambiguity {
-    /// It began before the trace.
-    Edge,
-    /// It was open while events were lost, or cannot be told from one that was.
-    Loss,
-    /// It contradicts the events.
-    Odd(&'static str),
+/// A command in flight.
+pub(in crate::follow) type CommandKey = (Driver, u64);
+
+/// An end of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::follow) enum Side {
+    Front,
+    Back,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -83,6 +77,11 @@ impl Open {
     /// Where it began when it was first issued; until then, where it begins now.
     pub fn first_sector(&self) -> u64 {
         if self.started { self.request.sector } else { self.sector }
+    }
+
+    /// What is known of it, at its first sector.
+    pub fn as_seen(&self) -> Request {
+        Request { sector: self.first_sector(), ..self.request.clone() }
     }
 
     /// The request that `bio` got.
@@ -197,12 +196,6 @@ impl Open {
     pub fn came_before(&self, issued_ns: u64) -> bool {
         self.request.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns)
     }
-}
-
-/// Adds what is not there yet.
-pub(in crate::follow) fn add_new(devs: &mut Vec<Dev>, more: &[Dev]) {
-    let known = devs.clone();
-    devs.extend(more.iter().filter(|dev| !known.contains(dev)));
 }
 
 /// Where to look for the request of `extent`. Flushes have no sector; passthrough requests show 0, and at their

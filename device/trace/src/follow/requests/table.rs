@@ -10,15 +10,9 @@ use std::collections::hash_map::Entry;
 
 use slab::Slab;
 
-use super::open::{Open, Slot, StartSector, place};
+use super::open::{Open, Side, Slot, place};
 use crate::event::Extent;
-
-/// An end of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::follow) enum Side {
-    Front,
-    Back,
-}
+use crate::follow::bios::StartSector;
 
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Table {

@@ -10,7 +10,7 @@ mod results;
 use std::collections::HashMap;
 
 pub(super) use open_io::OpenIo;
-pub(super) use results::Results;
+pub(super) use results::{Ambiguity, Results};
 
 use super::seen::Seen;
 use crate::event::{Call, Comm};

@@ -5,11 +5,21 @@
 use std::collections::HashMap;
 
 use super::open_io::Part;
-use crate::follow::requests::open::{Ambiguity, Open};
 use crate::io::{Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
 
 /// How many unmatched requests are kept in full.
 const UNMATCHED_KEPT: usize = 1_000;
+
+/// Why a request cannot be reported as matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::follow) enum Ambiguity {
+    /// It began before the trace.
+    Edge,
+    /// It was open while events were lost, or cannot be told from one that was.
+    Loss,
+    /// It contradicts the events.
+    Odd(&'static str),
+}
 
 /// A result, or `None` once withdrawn.
 #[derive(Debug, Default)]
@@ -35,16 +45,16 @@ impl Results {
     }
 
     /// A request that is not matched: why decides where it is counted.
-    pub fn count_ambiguous(&mut self, ambiguity: Ambiguity, open: &Open, time_ns: u64) {
+    pub fn count_ambiguous(&mut self, ambiguity: Ambiguity, request: &Request, time_ns: u64) {
         match ambiguity {
             Ambiguity::Edge => self.account.at_the_edges += 1,
             Ambiguity::Loss => self.account.hit_by_loss += 1,
             Ambiguity::Odd(why) => {
                 self.account.unmatched_count += 1;
                 if self.account.unmatched.len() < UNMATCHED_KEPT {
-                    let Request { dev, op, .. } = open.request;
+                    let Request { dev, op, sector, .. } = *request;
                     let (device, op) = (dev.to_string(), op.kind.into_str());
-                    let (at_ns, sector) = (time_ns, open.first_sector());
+                    let at_ns = time_ns;
                     self.account.unmatched.push(Unmatched { at_ns, dev, device, sector, op, why });
                 }
             }

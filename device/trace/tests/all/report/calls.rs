@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use steadyio_trace::event::{Call, Comm, EventKind};
 use steadyio_trace::io::Processes;
-use steadyio_trace::report::record::Question;
+use steadyio_trace::report::question::Question;
 use steadyio_trace::sched::{Context, SchedTask, Switch, Waking};
 use steadyio_trace::source::capture::threads::AskedFor;
 

@@ -8,7 +8,7 @@ use steadyio_trace::event::{Call, Class, Dev, OpKind};
 use steadyio_trace::intervals::Intervals;
 use steadyio_trace::io::{Mark, Request};
 use steadyio_trace::report::distribution::{Distribution, histogram};
-use steadyio_trace::report::record::Question;
+use steadyio_trace::report::question::Question;
 use steadyio_trace::report::times::StepTimes;
 use steadyio_trace::source::Problems;
 use steadyio_trace::source::capture::devices::{Stack, Untold};

@@ -2,8 +2,8 @@
 //! Every I/O, call and request as a row, and calls by thread.
 
 use steadyio_trace::event::{Call, EventKind};
-use steadyio_trace::report::record::Question;
-use steadyio_trace::report::rows::{rows, write_csv, write_json_lines};
+use steadyio_trace::report::question::Question;
+use steadyio_trace::report::rows::{write_csv, write_json_lines};
 use steadyio_trace::report::shown::Shown;
 use steadyio_trace::source::capture::threads::AskedFor;
 
@@ -28,7 +28,7 @@ fn each_io_call_and_request_that_is_shown_is_a_row_with_its_times() {
     let trace = script().follow();
     let question = Question::default();
     let shown = Shown::of(&trace, &question);
-    let all = rows(&shown);
+    let all = shown.rows();
     let of: Vec<_> = all.iter().map(|row| (row.kind, row.op, row.at_ns, row.total_ns)).collect();
     let expected =
         [("io", "read", 100, 100), ("call", "fsync", 210, 50), ("request", "write", 300, 50)];
@@ -60,7 +60,7 @@ fn rows_are_of_those_asked_for_only() {
     let question = Question { asked_for: Some(AskedFor::of_number(1)), ..Question::default() };
     let trace = script().follow();
     let shown = Shown::of(&trace, &question);
-    let kinds: Vec<_> = rows(&shown).iter().map(|row| row.kind).collect();
+    let kinds: Vec<_> = shown.rows().iter().map(|row| row.kind).collect();
     assert_eq!(kinds, ["io"]);
 }
 
