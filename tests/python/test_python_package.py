@@ -209,6 +209,26 @@ def test_topics_are_declared_while_recording(steadyio: ModuleType, work: Path) -
     assert [(m.topic, m.data) for m in steadyio.read(work)] == [("/a", b"first"), ("/b", b"second")]
 
 
+def test_a_latched_record_is_read_after_the_ring_has_wrapped(
+    steadyio: ModuleType, work: Path
+) -> None:
+    topics = [
+        steadyio.Topic("/map", 100, ring_bytes=RING_BYTES, latched=True),
+        steadyio.Topic("/a", 1_000, ring_bytes=RING_BYTES),
+    ]
+    with steadyio.Recorder(work, topics, **options(segments=2)) as recorder:
+        recorder.topic("/map").append(b"map", log_time_ns=1)
+        for time_ns in range(2, 3_000):
+            assert recorder.topic("/a").append(bytes(1_000), log_time_ns=time_ns)
+            if time_ns % 20 == 0:
+                recorder.flush()
+    reading = steadyio.read(work)
+    found = [(message.topic, message.data, message.sequence) for message in reading]
+    assert [message for message in found if message[0] == "/map"] == [("/map", b"map", 1)]
+    assert reading.times_ns[0] > 2
+    assert not reading.missing.messages
+
+
 def test_a_reader_sees_what_a_running_recorder_made_durable(
     steadyio: ModuleType, recorder: Any, work: Path
 ) -> None:

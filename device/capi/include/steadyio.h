@@ -166,6 +166,13 @@ struct steadyio_config {
 	const char *control_socket;
 };
 
+/*
+ * Of the metadata of a channel, with the value "true": the last record is written again into each new
+ * segment, so that a ring that has wrapped can be replayed. The longest records of all such channels
+ * together may take a quarter of a segment.
+ */
+#define STEADYIO_LATCHED "steadyio.latched"
+
 /* A key and a value. */
 struct steadyio_pair {
 	const char *key;
@@ -193,7 +200,8 @@ struct steadyio_channel_config {
 	 * period share 32 MiB; one that is added after steadyio_start() has 1 MiB. Of channels without
 	 * a period less, if no more memory may be locked (ulimit -l). */
 	uint64_t ring_bytes;
-	/* Free keys and values in the recording's channel, each key once. Default: none. */
+	/* Free keys and values in the recording's channel, each key once. The key STEADYIO_LATCHED with
+	 * the value "true" has a meaning. Default: none. */
 	const struct steadyio_pair *metadata;
 	size_t metadata_pairs;
 };

@@ -11,6 +11,7 @@
 
 pub mod export;
 pub mod files;
+mod latched;
 pub mod merge;
 pub mod overview;
 pub mod rosbag2;

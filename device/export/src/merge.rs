@@ -6,7 +6,7 @@
 //! more than [`HELD_BYTES_MAX`] are not held: then a message comes out late, and is counted.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::fmt::Display;
 use std::fs::File;
 use std::io;
@@ -21,6 +21,7 @@ use steadyio_recorder::mcap::reading::{
 use steadyio_recorder::mcap::recover::RecoverError;
 use steadyio_recorder::mcap::sectors::Sectors;
 
+use crate::latched::{Latched, LatchedMessage, standing};
 use crate::selection::Selection;
 use crate::summary::Missing;
 use crate::survey::{Segment, Survey};
@@ -35,6 +36,8 @@ struct Open {
     definitions: Definitions,
     /// By position in the definitions.
     wanted: Vec<bool>,
+    /// The same: the number of the topic, if it is latched.
+    latched: Vec<Option<usize>>,
     /// Not read yet, the earliest first.
     blocks: VecDeque<BlockSpan>,
 }
@@ -52,6 +55,8 @@ struct Waiting {
     sequence: u32,
     publish_time_ns: u64,
     block: usize,
+    /// The number of its topic if that is latched, and whether it repeats one of another segment.
+    latched: Option<(usize, bool)>,
 }
 
 /// A block with messages that wait.
@@ -87,6 +92,9 @@ pub enum Item {
 pub struct Merge {
     segments: Vec<Segment>,
     selection: Selection,
+    /// By position: whether it tells what held where the selection begins.
+    standing: Vec<bool>,
+    latched: Latched,
     /// Positions of the segments that were not opened yet, the earliest first.
     unopened: VecDeque<usize>,
     open: Vec<Option<Open>>,
@@ -108,13 +116,18 @@ impl Merge {
         let segments = survey.segments.clone();
         let mut missing = Missing::default();
         survey.losses_in(&selection).for_each(|loss| missing.add_loss(loss));
-        let wanted = |at: &usize| selection.wants_some_of(segments[*at].times_ns);
+        let mut is_standing = vec![false; segments.len()];
+        standing(&segments, &selection).into_iter().for_each(|at| is_standing[at] = true);
+        let wanted =
+            |at: &usize| is_standing[*at] || selection.wants_some_of(segments[*at].times_ns);
         let mut unopened: Vec<usize> = (0..segments.len()).filter(wanted).collect();
         unopened.sort_by_key(|at| segments[*at].times_ns.0);
         Merge {
             open: segments.iter().map(|_| None).collect(),
             segments,
             selection,
+            standing: is_standing,
+            latched: Latched::default(),
             unopened: unopened.into(),
             heap: BinaryHeap::new(),
             held: Vec::new(),
@@ -144,7 +157,8 @@ impl Merge {
             is_full || next_read.is_none_or(|start_ns| waiting.log_time_ns < start_ns)
         });
         if may_come {
-            return Ok(self.take().map(Item::Message));
+            // A copy of a message that came out before is none.
+            return Ok(Some(self.take().map_or(Item::Read(0), Item::Message)));
         }
         match (next_segment, next_block) {
             (None, None) => Ok(None),
@@ -172,30 +186,72 @@ impl Merge {
     fn open_next(&mut self) -> io::Result<Option<Item>> {
         let Some(at) = self.unopened.pop_front() else { return Ok(None) };
         let segment = &self.segments[at];
+        let is_wanted = self.selection.wants_some_of(segment.times_ns);
+        let passed = Ok(Some(Item::Read(segment.bytes)));
         let (file, found) = match open_again(segment) {
             Ok(Some(opened)) => opened,
             Ok(None) => {
-                self.missing.overwritten_segments += 1;
-                return Ok(Some(Item::Read(segment.bytes)));
+                self.missing.overwritten_segments += u64::from(is_wanted);
+                return passed;
             }
             Err(error) => return Err(named(segment, &error)),
         };
+        let latched = self.latched.topics_of(&found.definitions);
+        let is_standing = self.standing[at] && latched.iter().any(Option::is_some);
+        if !is_wanted && !is_standing {
+            return passed;
+        }
         let topics = found.definitions.topics().iter();
         let wanted = topics.map(|topic| self.selection.wants_topic(topic)).collect();
-        let is_wanted =
+        let is_wanted_block =
             |block: &&BlockSpan| self.selection.wants_some_of((block.start_ns, block.end_ns));
-        let mut blocks: Vec<BlockSpan> = found.blocks.iter().filter(is_wanted).copied().collect();
+        let mut blocks: Vec<BlockSpan> =
+            found.blocks.iter().filter(is_wanted_block).copied().collect();
         blocks.sort_by_key(|block| block.start_ns);
-        self.missing.add_gaps(&found.gaps);
-        self.missing.add_unreadable(found.unreadable);
-        self.open[at] = (!blocks.is_empty()).then(|| Open {
+        if is_wanted {
+            self.missing.add_gaps(&found.gaps);
+            self.missing.add_unreadable(found.unreadable);
+        }
+        let open = Open {
             file,
             life: found.life,
             definitions: found.definitions.clone(),
             wanted,
+            latched,
             blocks: blocks.into(),
-        });
+        };
+        if is_standing {
+            self.hold_standing(at, &open, &found.blocks)?;
+        }
+        self.open[at] = (!open.blocks.is_empty()).then_some(open);
         Ok(Some(Item::Segment(at, found)))
+    }
+
+    /// The last messages of latched topics before the selection begins come out there.
+    fn hold_standing(&mut self, at: usize, open: &Open, blocks: &[BlockSpan]) -> io::Result<()> {
+        let from_ns = self.selection.times_ns.start;
+        let mut last = BTreeMap::new();
+        for span in blocks.iter().filter(|span| span.start_ns < from_ns) {
+            let block = read_block(&Sectors::new(&open.file), &open.life, span);
+            // Damage is counted where the block itself is wanted.
+            let Some(block) = block.map_err(|error| named(&self.segments[at], &error))? else {
+                continue;
+            };
+            for message in messages(&block, &open.definitions).into_iter().flatten() {
+                let stands = open.wanted[message.slot] && message.log_time_ns < from_ns;
+                if let Some(topic) = open.latched[message.slot].filter(|_| stands) {
+                    let payload = block[message.payload.clone()].to_vec();
+                    last.insert(topic, (message, payload));
+                }
+            }
+        }
+        for (topic, (message, payload)) in last {
+            let message = MessageInBlock { payload: 0..payload.len(), ..message };
+            let message = MessageInBlock { log_time_ns: from_ns, ..message };
+            let number = self.hold(payload, 1);
+            self.heap.push(Reverse(waiting(at, 0, number, message, Some((topic, true)))));
+        }
+        Ok(())
     }
 
     /// Reads the next block of this segment.
@@ -212,7 +268,16 @@ impl Merge {
         let found = block.as_deref().and_then(|block| messages(block, &open.definitions));
         let found: Option<Vec<_>> = found.map(|found| found.filter(is_wanted).collect());
         match block.zip(found) {
-            Some((bytes, found)) => self.hold(at, &span, bytes, found),
+            Some((_, found)) if found.is_empty() => {}
+            Some((bytes, found)) => {
+                let topics: Vec<_> =
+                    found.iter().map(|message| open.latched[message.slot]).collect();
+                let number = self.hold(bytes, found.len());
+                self.heap.extend(found.into_iter().zip(topics).map(|(message, topic)| {
+                    let latched = topic.map(|topic| (topic, span.repeats));
+                    Reverse(waiting(at, span.offset, number, message, latched))
+                }));
+            }
             None => {
                 let now = life(&open.file);
                 let now = now.map_err(|error| named(&self.segments[at], &error))?;
@@ -226,41 +291,40 @@ impl Merge {
         Ok(Item::Read(span.bytes))
     }
 
-    /// Keeps a block until its messages are taken.
-    fn hold(&mut self, at: usize, span: &BlockSpan, bytes: Vec<u8>, found: Vec<MessageInBlock>) {
-        if found.is_empty() {
-            return;
-        }
+    /// Keeps bytes until so many messages in them are taken; returns their number.
+    fn hold(&mut self, bytes: Vec<u8>, waiting: usize) -> usize {
         let number = self.held.iter().position(Option::is_none).unwrap_or(self.held.len());
         self.held_bytes += bytes.len();
-        let held = Some(Held { bytes, waiting: found.len() });
+        let held = Some(Held { bytes, waiting });
         if number == self.held.len() {
             self.held.push(held);
         } else {
             self.held[number] = held;
         }
-        self.heap.extend(found.into_iter().map(|message| {
-            Reverse(Waiting {
-                log_time_ns: message.log_time_ns,
-                segment: at,
-                offset: span.offset,
-                payload_start: message.payload.start,
-                payload_end: message.payload.end,
-                slot: message.slot,
-                sequence: message.sequence,
-                publish_time_ns: message.publish_time_ns,
-                block: number,
-            })
-        }));
+        number
     }
 
+    /// None if it is a copy of one that came out before.
     fn take(&mut self) -> Option<Next> {
         let Reverse(next) = self.heap.pop()?;
-        self.late += u64::from(next.log_time_ns < self.last_ns);
-        self.last_ns = self.last_ns.max(next.log_time_ns);
         let held = self.held[next.block].as_mut()?;
         held.waiting -= 1;
         self.taken = (held.waiting == 0).then_some(next.block);
+        if let Some((topic, repeats)) = next.latched {
+            let message = LatchedMessage {
+                topic,
+                identity: self.segments[next.segment].life.identity,
+                sequence: next.sequence,
+                publish_time_ns: next.publish_time_ns,
+                bytes: next.payload_end - next.payload_start,
+                repeats,
+            };
+            if !self.latched.is_news(&message) {
+                return None;
+            }
+        }
+        self.late += u64::from(next.log_time_ns < self.last_ns);
+        self.last_ns = self.last_ns.max(next.log_time_ns);
         Some(Next {
             segment: next.segment,
             slot: next.slot,
@@ -277,6 +341,27 @@ impl Merge {
         if let Some(held) = self.taken.take().and_then(|at| self.held[at].take()) {
             self.held_bytes -= held.bytes.len();
         }
+    }
+}
+
+fn waiting(
+    segment: usize,
+    offset: u64,
+    block: usize,
+    message: MessageInBlock,
+    latched: Option<(usize, bool)>,
+) -> Waiting {
+    Waiting {
+        log_time_ns: message.log_time_ns,
+        segment,
+        offset,
+        payload_start: message.payload.start,
+        payload_end: message.payload.end,
+        slot: message.slot,
+        sequence: message.sequence,
+        publish_time_ns: message.publish_time_ns,
+        block,
+        latched,
     }
 }
 

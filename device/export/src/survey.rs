@@ -302,6 +302,7 @@ mod tests {
             start_ns: start * hour,
             end_ns: end * hour,
             messages: 1,
+            repeats: false,
         };
         let blocks: Vec<BlockSpan> = blocks.iter().map(block).collect();
         last_ns(&blocks).map(|ns| ns / hour)

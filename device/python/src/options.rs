@@ -195,5 +195,7 @@ pub fn channel(topic: &Topic) -> PyResult<ChannelConfig> {
         Result::<_, Error>::Ok(Status::Ok)
     })
     .done()?;
-    made.ok_or_else(|| crate::errors::Base::new_err("a bug in steadyio: no channel was made"))
+    let made =
+        made.ok_or_else(|| crate::errors::Base::new_err("a bug in steadyio: no channel was made"))?;
+    Ok(if topic.latched { made.latched() } else { made })
 }

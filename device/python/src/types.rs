@@ -35,6 +35,7 @@ pub struct Topic {
     pub schema: Option<Schema>,
     pub metadata: BTreeMap<String, String>,
     pub ring_bytes: Option<u64>,
+    pub latched: bool,
 }
 
 /// What was declared; another object raises TypeError.

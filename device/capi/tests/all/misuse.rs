@@ -229,7 +229,11 @@ fn a_channel_that_is_added_while_recording_is_recorded() {
         add(recorder, &channel_config());
         // SAFETY: valid pointers.
         assert_eq!(unsafe { steadyio_start(recorder) }, 0, "{}", said());
-        let pairs = [CPair { key: c"unit".as_ptr(), value: c"m/s".as_ptr() }];
+        let pair = |key: &'static CStr, value: &'static CStr| CPair {
+            key: key.as_ptr(),
+            value: value.as_ptr(),
+        };
+        let pairs = [pair(c"unit", c"m/s"), pair(c"steadyio.latched", c"true")];
         let late = CChannelConfig {
             topic: c"/late".as_ptr(),
             metadata: pairs.as_ptr(),
@@ -254,6 +258,7 @@ fn a_channel_that_is_added_while_recording_is_recorded() {
         assert_eq!((found.len(), found[0].channel.topic.as_str()), (1, "/late"));
         assert_eq!((found[0].log_time, found[0].publish_time), (7, 5));
         assert_eq!(found[0].channel.metadata["unit"], "m/s");
+        assert_eq!(found[0].channel.metadata["steadyio.latched"], "true");
     });
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use steadyio_core::diagnostic;
 use steadyio_recorder::config::{CHANNELS_MAX, ChannelConfig, LateRoom};
 use steadyio_recorder::stream::frames::Undeclared;
@@ -52,6 +52,10 @@ pub struct InputArguments {
     /// each, at most a sixteenth of a segment]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "input")]
     late_definitions: Option<u64>,
+    /// Write the last message of TOPIC again into each new segment, so that a ring that has wrapped
+    /// can be replayed (/tf_static, for example). Repeatable
+    #[arg(long, value_name = "TOPIC", requires = "input")]
+    latched: Vec<String>,
     /// Block the producers when a ring is half full, so that nothing is lost. Without --block,
     /// producers never block, and losses are counted
     #[arg(long, requires = "input")]
@@ -121,7 +125,11 @@ impl InputArguments {
             return Ok(None);
         }
         let Undeclared { message_encoding, schema } = self.encoding.load(false)?;
-        Ok(Some(ChannelConfig {
+        let other = self.latched.iter().find(|latched| **latched != self.topic);
+        if let Some(other) = other {
+            bail!("--latched {other}: the topic of the lines is {} (--topic)", self.topic);
+        }
+        let lines = ChannelConfig {
             topic: self.topic.clone(),
             message_encoding,
             schema,
@@ -129,7 +137,8 @@ impl InputArguments {
             record_bytes_max: line_bytes_max,
             period: None,
             ring_bytes: 0,
-        }))
+        };
+        Ok(Some(if self.latched.is_empty() { lines } else { lines.latched() }))
     }
 
     /// Lets the producers in.
@@ -150,6 +159,7 @@ impl InputArguments {
             Notice::Accepting(text) => diagnostic!("steady: {text}"),
         });
         let source = StreamSource::open(input, framing, longest_bytes, tell)?;
+        let source = source.latching(self.latched.clone());
         Ok(OpenInput { source, rejected, producers })
     }
 }

@@ -48,6 +48,16 @@ impl Schemas {
     }
 }
 
+/// The key of a channel's metadata that makes it latched, with the value `true`: the last message is
+/// written again into each new segment.
+pub const LATCHED_KEY: &str = "steadyio.latched";
+const LATCHED_VALUE: &str = "true";
+
+/// Whether this is the metadata of a latched channel.
+pub fn is_latched(metadata: &[(String, String)]) -> bool {
+    metadata.iter().any(|(key, value)| key == LATCHED_KEY && value == LATCHED_VALUE)
+}
+
 /// One stream of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelConfig {
@@ -67,6 +77,18 @@ pub struct ChannelConfig {
 }
 
 impl ChannelConfig {
+    /// The same channel, latched: see [`LATCHED_KEY`].
+    pub fn latched(mut self) -> ChannelConfig {
+        self.metadata.retain(|(key, _)| key != LATCHED_KEY);
+        self.metadata.push((LATCHED_KEY.into(), LATCHED_VALUE.into()));
+        self
+    }
+
+    /// What it may add to each segment.
+    pub(crate) fn latched_bytes(&self) -> u64 {
+        if is_latched(&self.metadata) { self.record_bytes_max } else { 0 }
+    }
+
     pub(super) fn check(&self, longest: u64, poll: Option<Duration>) -> Result<(), ConfigError> {
         let key = |field: &str| format!("channel {:?}: {field}", self.topic);
         within(&key("length of its topic"), self.topic.len() as u64, (1, TOPIC_BYTES_MAX))?;
@@ -128,6 +150,20 @@ pub(crate) struct LateLimits {
     pub(super) longest: u64,
     pub(super) poll: Duration,
     pub(crate) shared_ring_bytes: Option<u64>,
+    /// Of the longest records of latched channels together.
+    pub(crate) latched_bytes_max: u64,
+}
+
+/// Whether the latched channels, with this one, leave enough of each segment.
+pub(crate) fn check_latched(topic: &str, bytes: u64, bytes_max: u64) -> Result<(), ConfigError> {
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    let reason = format!(
+        "the longest records of latched topics have {bytes} bytes together: must be at most \
+         {bytes_max}, a quarter of a segment; raise segment_bytes"
+    );
+    Err(wrong("latched topic", topic, reason))
 }
 
 pub(super) fn check_ring(

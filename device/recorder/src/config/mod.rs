@@ -15,8 +15,8 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use channel::{ChannelConfig, Schema, record_bytes_max};
-pub(crate) use channel::{LateLimits, Schemas};
+pub use channel::{ChannelConfig, LATCHED_KEY, Schema, is_latched, record_bytes_max};
+pub(crate) use channel::{LateLimits, Schemas, check_latched};
 
 use crate::mcap::definitions::{DefinitionError, Definitions, Mark};
 use crate::mcap::layout::{Layout, LayoutConfig, LayoutError, PAYLOAD_BYTES_LIMIT};
@@ -44,6 +44,8 @@ const LATE_DEFINITION_BYTES_MAX: u64 = 8 * MIB;
 const LOSS_WINDOW_MS: (u64, u64) = (2, 3_600_000);
 /// A segment with less room for data than this many units would be mostly index and padding.
 const UNITS_PER_SEGMENT_MIN: u64 = 4;
+/// What latched messages may take of each segment.
+const LATCHED_SHARE: u64 = 4;
 /// The writer thread polls this often per loss window,
 const POLLS_PER_WINDOW: u32 = 8;
 /// but within these limits: rarer polls would need huge rings.
@@ -224,7 +226,13 @@ impl RecorderConfig {
             longest: record_bytes_max(self.unit_bytes, self.longest_record_bytes),
             poll: self.poll(),
             shared_ring_bytes: self.shared_ring_bytes,
+            latched_bytes_max: self.segment_bytes / LATCHED_SHARE,
         }
+    }
+
+    /// Longest records of the latched channels, together.
+    pub(crate) fn latched_bytes(&self) -> u64 {
+        self.channels.iter().map(ChannelConfig::latched_bytes).sum()
     }
 
     /// A record is submitted to the device at this age at the latest; the rest of the loss window
@@ -290,6 +298,9 @@ impl RecorderConfig {
                 return Err(wrong("topic", &channel.topic, "two channels have this topic"));
             }
         }
+        let latched = self.channels.iter().rev().find(|channel| channel.latched_bytes() > 0);
+        let topic = latched.map_or("", |channel| &channel.topic);
+        check_latched(topic, self.latched_bytes(), self.segment_bytes / LATCHED_SHARE)?;
         if let Some(bytes) = self.shared_ring_bytes {
             check_ring("all channels: ring_bytes", bytes, self.shared_ring_min(), self.poll())?;
         }

@@ -104,8 +104,18 @@ pub const GAPS_ROOM_BYTES: usize = 192;
 const _: () = {
     let entry = 4 + GAPS_FIELDS[2].len() + 4 + DIGITS_MAX;
     let record = RECORD_HEAD_BYTES + 4 + GAPS_NAME.len() + 4 + GAPS_FIELDS.len() * entry;
-    assert!(record + RECORD_HEAD_BYTES <= GAPS_ROOM_BYTES);
+    assert!(record + REPEATED_RECORD_BYTES + RECORD_HEAD_BYTES <= GAPS_ROOM_BYTES);
 };
+/// Next to the gaps in a tail: how many of the first blocks of data repeat latched messages.
+const REPEATED_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 4;
+
+/// Nothing if there are none.
+pub(super) fn put_repeated(put: &mut Put<'_>, blocks: u32) {
+    if blocks > 0 {
+        put.record(private_op::REPEATED, 4);
+        put.u32(blocks);
+    }
+}
 
 impl Gaps {
     pub fn put_metadata(&self, put: &mut Put<'_>) {

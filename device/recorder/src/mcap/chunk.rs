@@ -174,7 +174,13 @@ impl Chunk {
     }
 
     /// Notes a closed chunk whose block lies at this offset in the file.
-    pub(super) fn add_to(&self, index: &mut SegmentIndex, block_offset: u64, indexes_end: usize) {
+    pub(super) fn add_to(
+        &self,
+        index: &mut SegmentIndex,
+        block_offset: u64,
+        indexes_end: usize,
+        repeats: bool,
+    ) {
         let (start_ns, end_ns) = self.times_ns();
         let records_bytes = (self.at - RECORDS_AT) as u64;
         let chunk = ChunkPlace {
@@ -191,7 +197,11 @@ impl Chunk {
         let places = used.map(|(slot, id)| (*id, block_offset + slot.index_at as u64));
         index.add_chunk(&chunk, places);
         for (at, slot) in self.slots.iter().enumerate() {
-            index.add_messages(at, u64::from(slot.messages), slot.start_ns, slot.end_ns);
+            let times_ns = (slot.start_ns, slot.end_ns);
+            index.add_messages(at, u64::from(slot.messages), times_ns, repeats);
+        }
+        if repeats {
+            index.mark_repeated();
         }
     }
 }

@@ -28,7 +28,7 @@ use std::ops::Range;
 
 use super::account::{
     ChannelLedger, CompletedBy, GAPS_ROOM_BYTES, Gaps, LEDGER_ENTRY_BYTES, put_ledger,
-    put_ledger_entry, put_ledger_metadata,
+    put_ledger_entry, put_ledger_metadata, put_repeated,
 };
 use super::chunk::Chunk;
 use super::definitions::{ChannelSpec, DefinitionError, Definitions, Mark, SchemaSpec};
@@ -408,18 +408,39 @@ impl Encoder {
     /// Completes the block; `None` if no message is pending. The ledger goes into it if there were
     /// losses since the last one.
     pub fn flush(&mut self, block: &mut [u8], ledger: &[ChannelLedger]) -> Option<FileRange> {
+        self.flush_as(BlockKind::Data, block, ledger)
+    }
+
+    /// The same of latched messages that an earlier segment holds; in front of all data, and each
+    /// channel's once.
+    pub fn flush_repeated(
+        &mut self,
+        block: &mut [u8],
+        ledger: &[ChannelLedger],
+    ) -> Option<FileRange> {
+        assert_eq!(self.index.messages(), 0, "what is repeated stands in front of the data");
+        self.flush_as(BlockKind::Repeated, block, ledger)
+    }
+
+    fn flush_as(
+        &mut self,
+        kind: BlockKind,
+        block: &mut [u8],
+        ledger: &[ChannelLedger],
+    ) -> Option<FileRange> {
         if self.pending() == 0 {
             return None;
         }
         let indexes_end = self.chunk.close(block);
-        self.chunk.add_to(&mut self.index, self.offset, indexes_end);
+        let repeats = kind == BlockKind::Repeated;
+        self.chunk.add_to(&mut self.index, self.offset, indexes_end, repeats);
         let mut put = Put::new(&mut block[indexes_end..]);
         self.put_losses(&mut put, indexes_end, ledger);
         let block_bytes = align_up(indexes_end + put.at() + RECORD_HEAD_BYTES);
         put_padding(&mut put, block_bytes - indexes_end);
         let body_crc = self.chunk.body_crc(&block[..block_bytes]);
         self.chunk.clear();
-        Some(self.close_block(block, block_bytes, BlockKind::Data, body_crc))
+        Some(self.close_block(block, block_bytes, kind, body_crc))
     }
 
     /// The channels with new losses: as many as the block has room for, the others next time.
@@ -507,6 +528,7 @@ impl Encoder {
             let record_bytes = (put.at() - sealed_at) as u64;
             *place = MetadataPlace { offset: offset + sealed_at as u64, record_bytes };
         }
+        put_repeated(&mut put, self.index.repeated_chunks());
         put_padding(&mut put, summary_at);
         self.index.put_summary(&mut put, offset + summary_at as u64, &self.definitions);
         assert_eq!(put.at(), bytes, "the summary is as long as it said");

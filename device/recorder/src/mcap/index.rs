@@ -51,6 +51,8 @@ pub struct BlockSpan {
     pub end_ns: u64,
     /// In it.
     pub messages: u64,
+    /// Whether they are latched messages that an earlier segment holds.
+    pub repeats: bool,
 }
 
 impl BlockSpan {
@@ -66,8 +68,16 @@ impl BlockSpan {
         let bytes =
             record_bytes.checked_add(index_bytes)?.checked_add(BLOCK_RECORD_BYTES as u64)?;
         let offset = offset.checked_sub(BLOCK_RECORD_BYTES as u64)?;
-        Some(BlockSpan { offset, bytes, start_ns, end_ns, messages })
+        Some(BlockSpan { offset, bytes, start_ns, end_ns, messages, repeats: false })
     }
+}
+
+/// The ids of the channels in a chunk, out of the content of its index record.
+pub(super) fn channels_of_chunk(content: &[u8]) -> Option<Vec<u16>> {
+    let mut get = Get::new(content);
+    let _times_and_place = get.bytes(4 * 8)?;
+    let map = get.prefixed()?;
+    map.chunks_exact(CHANNEL_ENTRY_BYTES).map(|entry| Get::new(entry).u16()).collect()
 }
 
 /// A metadata record that lies in the file.
@@ -84,7 +94,17 @@ pub struct MetadataPlace {
 pub struct ChannelCount {
     /// In the file.
     pub id: u16,
+    /// Without those that are repeated,
     pub messages: u64,
+    /// of which there are so many.
+    pub repeated: u64,
+}
+
+impl ChannelCount {
+    /// In the file, as readers count them.
+    pub(super) fn all(&self) -> u64 {
+        self.messages + self.repeated
+    }
 }
 
 /// Chunk indexes and statistics of a segment.
@@ -93,6 +113,8 @@ pub struct SegmentIndex {
     chunk_indexes: Vec<u8>,
     bytes_max: usize,
     chunk_count: u32,
+    /// The first of the chunks: those of repeated messages.
+    repeated_chunks: u32,
     channels: Vec<ChannelCount>,
     start_ns: u64,
     end_ns: u64,
@@ -106,7 +128,7 @@ const METADATA_NAMES: [&str; 3] = [LIFE_NAME, LEDGER_NAME, GAPS_NAME];
 impl SegmentIndex {
     /// Allocates all memory.
     pub fn new(definitions: &Definitions, index_bytes: usize) -> SegmentIndex {
-        let count = |id: &u16| ChannelCount { id: *id, messages: 0 };
+        let count = |id: &u16| ChannelCount { id: *id, messages: 0, repeated: 0 };
         let channels: Vec<_> = definitions.channel_ids().iter().map(count).collect();
         let metadata_bytes = METADATA_NAMES.map(metadata_index_bytes).iter().sum::<usize>();
         let scratch = Vec::with_capacity(statistics_bytes(channels.len()) + metadata_bytes);
@@ -114,6 +136,7 @@ impl SegmentIndex {
             chunk_indexes: Vec::with_capacity(index_bytes),
             bytes_max: index_bytes,
             chunk_count: 0,
+            repeated_chunks: 0,
             channels,
             start_ns: 0,
             end_ns: 0,
@@ -125,14 +148,16 @@ impl SegmentIndex {
     /// Takes over channels that were added to the definitions.
     pub(super) fn grow(&mut self, definitions: &Definitions) {
         let added = definitions.channel_ids().iter().skip(self.channels.len());
-        self.channels.extend(added.map(|id| ChannelCount { id: *id, messages: 0 }));
+        let none = |id: &u16| ChannelCount { id: *id, messages: 0, repeated: 0 };
+        self.channels.extend(added.map(none));
     }
 
     /// For the next segment.
     pub fn clear(&mut self) {
         self.chunk_indexes.clear();
-        self.chunk_count = 0;
-        self.channels.iter_mut().for_each(|channel| channel.messages = 0);
+        (self.chunk_count, self.repeated_chunks) = (0, 0);
+        let reset = |channel: &mut ChannelCount| (channel.messages, channel.repeated) = (0, 0);
+        self.channels.iter_mut().for_each(reset);
         (self.start_ns, self.end_ns) = (0, 0);
         self.metadata = [None; 3];
     }
@@ -158,16 +183,34 @@ impl SegmentIndex {
     }
 
     /// Counts messages of a channel (by its position) and the times they span.
-    pub fn add_messages(&mut self, slot: usize, count: u64, start_ns: u64, end_ns: u64) {
+    pub fn add_messages(
+        &mut self,
+        slot: usize,
+        count: u64,
+        (start_ns, end_ns): (u64, u64),
+        repeats: bool,
+    ) {
         if count == 0 {
             return;
         }
-        let first = self.messages() == 0;
+        let first = self.channels.iter().all(|channel| channel.all() == 0);
         self.start_ns = if first { start_ns } else { self.start_ns.min(start_ns) };
         self.end_ns = if first { end_ns } else { self.end_ns.max(end_ns) };
-        self.channels[slot].messages += count;
+        let channel = &mut self.channels[slot];
+        *(if repeats { &mut channel.repeated } else { &mut channel.messages }) += count;
     }
 
+    /// The chunk that was added last, one of the first, repeats latched messages.
+    pub(super) fn mark_repeated(&mut self) {
+        self.repeated_chunks += 1;
+    }
+
+    /// How many of the first chunks have repeated messages.
+    pub(super) fn repeated_chunks(&self) -> u32 {
+        self.repeated_chunks
+    }
+
+    /// Without those that are repeated.
     pub fn messages(&self) -> u64 {
         self.channels.iter().map(|channel| channel.messages).sum()
     }
@@ -180,7 +223,9 @@ impl SegmentIndex {
     pub fn blocks(&self) -> impl Iterator<Item = BlockSpan> {
         let mut records = Get::new(&self.chunk_indexes);
         let contents = std::iter::from_fn(move || records.record().map(|(_, content)| content));
-        contents.filter_map(BlockSpan::get)
+        let repeated = self.repeated_chunks as usize;
+        let spans = contents.filter_map(BlockSpan::get).enumerate();
+        spans.map(move |(at, span)| BlockSpan { repeats: at < repeated, ..span })
     }
 
     /// Messages per channel, in order of definition.
@@ -292,7 +337,7 @@ pub(super) struct Statistics<'a> {
 impl Statistics<'_> {
     pub(super) fn put(&self, put: &mut Put<'_>) {
         let opened = put.open_record(op::STATISTICS);
-        put.u64(self.channels.iter().map(|channel| channel.messages).sum());
+        put.u64(self.channels.iter().map(ChannelCount::all).sum());
         put.u16(self.schemas);
         put.u32(self.channels.len() as u32);
         put.u32(self.attachments);
@@ -303,7 +348,7 @@ impl Statistics<'_> {
         let map = put.open_u32();
         for channel in self.channels {
             put.u16(channel.id);
-            put.u64(channel.messages);
+            put.u64(channel.all());
         }
         put.close_u32(map);
         put.close_record(opened);

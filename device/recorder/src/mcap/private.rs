@@ -31,6 +31,8 @@ pub mod private_op {
     pub const SEAL: u8 = 0xe5;
     /// Damaged blocks, up to the next one that is good.
     pub const GAP: u8 = 0xe6;
+    /// How many of the first blocks of data repeat latched messages.
+    pub const REPEATED: u8 = 0xe7;
 }
 
 /// Length of the block record.
@@ -276,6 +278,8 @@ pub enum BlockKind {
     End,
     /// Schemas and channels that were declared while the segment was in use.
     Added,
+    /// A chunk of latched messages that an earlier segment holds, in front of all data.
+    Repeated,
 }
 
 /// The record at the start of a block.
@@ -308,6 +312,7 @@ impl BlockRecord {
             BlockKind::Data => 2,
             BlockKind::End => 3,
             BlockKind::Added => 4,
+            BlockKind::Repeated => 5,
         });
         put.u32(self.durable);
         put.u32(self.body_crc);
@@ -327,6 +332,7 @@ impl BlockRecord {
                 2 => BlockKind::Data,
                 3 => BlockKind::End,
                 4 => BlockKind::Added,
+                5 => BlockKind::Repeated,
                 _ => return None,
             },
             durable: get.u32()?,

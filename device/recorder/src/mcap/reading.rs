@@ -35,7 +35,7 @@ pub struct Readable {
     pub blocks: Vec<BlockSpan>,
     /// Earliest and latest log time.
     pub times_ns: (u64, u64),
-    /// Messages per channel, in the order of the definitions.
+    /// Messages per channel, in the order of the definitions, without those that are repeated.
     pub counts: Vec<u64>,
     /// The last one found.
     pub ledger: Vec<ChannelLedger>,
@@ -185,7 +185,7 @@ pub fn read_block(
     let ours = |record: &BlockRecord| {
         record.identity == life.identity
             && record.offset == span.offset
-            && record.kind == BlockKind::Data
+            && matches!(record.kind, BlockKind::Data | BlockKind::Repeated)
             && record.block_bytes as usize <= ANY_BLOCK_BYTES_LIMIT
     };
     let Some(record) = BlockRecord::get(&start).filter(ours) else { return Ok(None) };

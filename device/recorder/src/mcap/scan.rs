@@ -198,7 +198,8 @@ impl Scanner {
         match record.kind {
             BlockKind::Definitions => self.accept_definitions(block),
             BlockKind::Added => self.accept_added(offset, block),
-            BlockKind::Data => self.accept_data(offset, block),
+            BlockKind::Data => self.accept_data(offset, block, false),
+            BlockKind::Repeated => self.accept_data(offset, block, true),
             BlockKind::End => self.accept_end(offset, block),
         }
         .ok_or(Stop::Malformed)?;
@@ -314,7 +315,7 @@ impl Scanner {
         Some(())
     }
 
-    fn accept_data(&mut self, offset: u64, block: &[u8]) -> Option<()> {
+    fn accept_data(&mut self, offset: u64, block: &[u8], repeats: bool) -> Option<()> {
         let defined = self.defined.as_mut()?;
         let mut records = Records::of(block);
         let (chunk_at, opcode, chunk) = records.next()?;
@@ -341,12 +342,20 @@ impl Scanner {
         place.offset = offset + chunk_at as u64;
         place.message_index_bytes = message_index_bytes;
         let messages = Messages::checked(messages, &defined.definitions)?;
+        if repeats && defined.index.messages() > 0 {
+            return None;
+        }
         for message in messages {
-            let log_time_ns = message.log_time_ns;
-            defined.index.add_messages(message.slot, 1, log_time_ns, log_time_ns);
-            defined.digests[message.slot].add(message.sequence, message.payload);
+            let times_ns = (message.log_time_ns, message.log_time_ns);
+            defined.index.add_messages(message.slot, 1, times_ns, repeats);
+            if !repeats {
+                defined.digests[message.slot].add(message.sequence, message.payload);
+            }
         }
         defined.index.add_chunk(&place, indexes.into_iter());
+        if repeats {
+            defined.index.mark_repeated();
+        }
         defined.ledger = ledger;
         Some(())
     }

@@ -5,7 +5,7 @@ use std::io;
 
 use super::account::{ChannelLedger, GAPS_ROOM_BYTES, Gaps, get_ledger};
 use super::definitions::Definitions;
-use super::index::{BlockSpan, ChannelCount};
+use super::index::{BlockSpan, ChannelCount, channels_of_chunk};
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, Placement};
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life, SEAL_RECORD_BYTES, Seal, private_op,
@@ -21,7 +21,7 @@ const TAIL_BYTES_LIMIT: u64 = 96 << 20;
 #[derive(Debug)]
 pub struct Sealed {
     pub definitions: Definitions,
-    /// Messages per channel.
+    /// Messages per channel; those that are repeated are counted apart.
     pub counts: Vec<ChannelCount>,
     /// Earliest and latest log time.
     pub times_ns: (u64, u64),
@@ -107,17 +107,30 @@ fn read_tail(tail: &[u8], end_block: Option<&[u8]>, end_offset: u64) -> Option<S
     let mut statistics = None;
     let mut gaps = Gaps::default();
     let mut blocks = Vec::new();
+    // It stands in front of the index.
+    let (mut repeated, mut repeated_ids) = (0, Vec::new());
     let mut records = Get::new(tail);
     while let Some((opcode, content)) = records.record() {
         match opcode {
             op::SCHEMA | op::CHANNEL => definitions.add_record(opcode, content)?,
             op::STATISTICS => statistics = Some(content),
-            op::CHUNK_INDEX => blocks.push(BlockSpan::get(content)?),
+            op::CHUNK_INDEX => {
+                let repeats = repeated > blocks.len();
+                blocks.push(BlockSpan { repeats, ..BlockSpan::get(content)? });
+                if repeats {
+                    repeated_ids.extend(channels_of_chunk(content)?);
+                }
+            }
             op::METADATA => gaps = Gaps::get_metadata(content)?,
+            private_op::REPEATED => repeated = Get::new(content).u32()? as usize,
             _ => {}
         }
     }
-    let (chunks, times_ns, counts) = read_statistics(statistics?)?;
+    let (chunks, times_ns, mut counts) = read_statistics(statistics?)?;
+    for count in &mut counts {
+        count.repeated = repeated_ids.iter().filter(|id| **id == count.id).count() as u64;
+        count.messages = count.messages.checked_sub(count.repeated)?;
+    }
     let mut ledger = vec![ChannelLedger::default(); definitions.channel_ids().len()];
     let end_is_lost = end_block.is_none();
     let mut records =
@@ -149,6 +162,8 @@ fn read_statistics(content: &[u8]) -> Option<Statistics> {
     let chunks = get.u32()?;
     let times_ns = (get.u64()?, get.u64()?);
     let mut map = Get::new(get.prefixed()?);
-    let counts = std::iter::from_fn(|| Some(ChannelCount { id: map.u16()?, messages: map.u64()? }));
+    let counts = std::iter::from_fn(|| {
+        Some(ChannelCount { id: map.u16()?, messages: map.u64()?, repeated: 0 })
+    });
     Some((chunks, times_ns, counts.collect()))
 }

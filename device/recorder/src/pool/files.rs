@@ -9,6 +9,7 @@
 //! While a recording runs nothing here creates, extends, truncates or removes a file. One is renamed
 //! when it gets its first record, by `renamer`.
 
+use std::cmp::Reverse;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -384,6 +385,14 @@ impl Pool {
         segment.begun = None;
         (segment.messages, segment.missing, segment.missing_at_most) = (0, 0, false);
         Ok((file, self.sequence))
+    }
+
+    /// Those with records, the newest first.
+    pub(super) fn newest_first(&self) -> Vec<PathBuf> {
+        let mut recorded: Vec<&Segment> =
+            self.segments.iter().filter(|segment| segment.sequence.is_some()).collect();
+        recorded.sort_by_key(|segment| Reverse(segment.sequence));
+        recorded.iter().map(|segment| segment.path.clone()).collect()
     }
 
     /// The newest segment, if it may take more records. One that an incident keeps stays as it is.

@@ -8,7 +8,7 @@
 //!
 //! Channels may be declared while recording: [`Recorder::add_channel`].
 //!
-//! Reading order: [`files`] (the pool), `found` (what a start finds), [`pins`] (what of it is not overwritten), `making`, `in_place` and
+//! Reading order: [`files`] (the pool), `found` and `carried` (what a start finds), [`pins`] (what of it is not overwritten), `making`, `in_place` and
 //! `renamer` (its files), [`direct_io`] (I/O),
 //! [`flight`] (what is durable),
 //! [`job`] (I/O of segments other than records), [`stage`] (records to segments, and what happens
@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+mod carried;
 pub mod direct_io;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -41,6 +42,7 @@ pub mod stage;
 pub mod thread;
 pub mod writer;
 
+use self::carried::Carried;
 use self::direct_io::{Disk, DiskError};
 #[cfg(test)]
 use self::faults::Faults;
@@ -263,9 +265,6 @@ impl Recorder {
         let encoder = encoder(config, definitions.clone())?;
         let ledgers: Vec<Arc<Ledger>> =
             consumers.iter().flat_map(|consumer| consumer.ledgers.iter().cloned()).collect();
-        let (registry, additions) = Registry::new(config, definitions, &ledgers);
-        let registry = Arc::new(registry);
-        let (keeper, orders) = Keeper::new(config.dir.clone(), Arc::clone(&registry));
         let mut sizes = buffer_sizes(encoder.largest_layout());
         sizes.iter_mut().for_each(|(_, locked)| *locked &= config.lock_memory);
         let (thread, pool) = match order.prepared {
@@ -288,6 +287,11 @@ impl Recorder {
             Some((resumed, _)) => resumed.life.identity.recording_id,
             None => random_id()?,
         };
+        let carried = Carried::find(&pool.newest_first(), recording_id);
+        let latches = config.channels.iter().map(|channel| carried.latch(channel)).collect();
+        let (registry, additions) = Registry::new(config, definitions, &ledgers, carried);
+        let registry = Arc::new(registry);
+        let (keeper, orders) = Keeper::new(config.dir.clone(), Arc::clone(&registry));
         let facts = Facts {
             recording_id,
             started_ns: wall_ns(),
@@ -301,6 +305,7 @@ impl Recorder {
             pool,
             renamer: renamer.transpose()?,
             ledgers,
+            latches,
             meters: Arc::clone(&meters),
             loss_window: config.loss_window,
             flush_after: config.flush_after(),

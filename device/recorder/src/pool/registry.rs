@@ -9,8 +9,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ChannelStats;
+use super::carried::Carried;
+use super::stage::latched::Latch;
 use crate::channel::{Channel, Consumer, LateChannel, SharedChannels, open};
-use crate::config::{ChannelConfig, ConfigError, LateLimits, RecorderConfig, Schemas, wrong};
+use crate::config::{
+    ChannelConfig, ConfigError, LateLimits, RecorderConfig, Schemas, check_latched, wrong,
+};
 use crate::ledger::{Account, Ledger};
 use crate::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, SchemaSpec};
 use crate::ring::RingReader;
@@ -41,6 +45,7 @@ pub struct Addition {
     pub ledger: Arc<Ledger>,
     /// None: it shares the ring of all.
     pub ring: Option<RingReader>,
+    pub latch: Latch,
 }
 
 #[derive(Debug)]
@@ -50,6 +55,8 @@ struct Inner {
     topics: HashSet<String>,
     schemas: Schemas,
     definitions: Definitions,
+    /// Longest records of the latched ones, together.
+    latched_bytes: u64,
 }
 
 /// See the module's head.
@@ -63,6 +70,8 @@ pub struct Registry {
     late_channels: u64,
     definition_bytes_max: usize,
     late_definition_bytes: u64,
+    /// What an earlier recording left of latched topics.
+    carried: Carried,
 }
 
 /// Poisoned only if a caller panicked between two assignments.
@@ -77,6 +86,7 @@ impl Registry {
         config: &RecorderConfig,
         definitions: Definitions,
         ledgers: &[Arc<Ledger>],
+        carried: Carried,
     ) -> (Registry, Receiver<Addition>) {
         let mut schemas = Schemas::default();
         for channel in &config.channels {
@@ -89,6 +99,7 @@ impl Registry {
             topics: topics.collect(),
             schemas,
             definitions,
+            latched_bytes: config.latched_bytes(),
         };
         let (sender, additions) = channel();
         let registry = Registry {
@@ -101,6 +112,7 @@ impl Registry {
             late_channels: config.late.channels,
             definition_bytes_max: all.bytes() + config.late.definition_bytes as usize,
             late_definition_bytes: config.late.definition_bytes,
+            carried,
         };
         (registry, additions)
     }
@@ -141,10 +153,12 @@ impl Registry {
     ) -> Result<(), AddError> {
         let mut inner = lock(&self.inner);
         let (schema, channel) = inner.define(config, self)?;
-        let addition = Addition { schema, channel, ledger: Arc::clone(ledger), ring };
+        let latch = self.carried.latch(config);
+        let addition = Addition { schema, channel, ledger: Arc::clone(ledger), ring, latch };
         // While the lock is held: the order is that of the definitions.
         let sent = lock(&self.additions).send(addition);
         sent.map_err(|_| AddError::Ended(config.topic.clone()))?;
+        inner.latched_bytes += config.latched_bytes();
         inner.topics.insert(config.topic.clone());
         inner.channels.push((config.topic.clone(), Arc::clone(ledger)));
         Ok(())
@@ -188,6 +202,8 @@ impl Inner {
             let reason = "all are taken; raise it, in steady record by --late-topics";
             return Err(wrong("late.channels", registry.late_channels, reason).into());
         }
+        let latched_bytes = self.latched_bytes + config.latched_bytes();
+        check_latched(topic, latched_bytes, registry.limits.latched_bytes_max)?;
         let (number, schema) = self.schemas.number_of(config.schema.as_ref());
         let channel = config.spec(number);
         let needed = Definitions::bytes_of(schema.as_ref(), &channel);

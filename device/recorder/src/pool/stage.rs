@@ -5,6 +5,7 @@
 //! whatever call met the failure; the rings fill meanwhile.
 
 mod change;
+pub mod latched;
 mod retry;
 
 use std::fs::File;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use steadyio_core::latency::Latencies;
 
 use self::change::{Ending, InUse, Next};
+use self::latched::Latch;
 use self::retry::Trouble;
 use super::direct_io::{Disk, DiskOp, Done};
 use super::files::Pool;
@@ -78,6 +80,8 @@ pub struct Parts {
     pub renamer: Option<Renamer>,
     /// One per channel.
     pub ledgers: Vec<Arc<Ledger>>,
+    /// One per channel.
+    pub latches: Vec<Latch>,
     /// Statistics for other threads.
     pub meters: Arc<Meters>,
     /// What may be lost.
@@ -117,6 +121,8 @@ pub struct Stage {
     gave_up: bool,
     /// No more records come.
     finishing: bool,
+    /// The segment in use is new: latched messages are to be repeated in it.
+    repeats_due: bool,
     synced_ns: u64,
     accounts: Vec<ChannelLedger>,
     /// Of the recording that is continued.
@@ -149,6 +155,7 @@ impl Stage {
             sync_worked: false,
             gave_up: false,
             finishing: false,
+            repeats_due: false,
             synced_ns: 0,
             accounts: vec![ChannelLedger::default(); parts.ledgers.len()],
             writes: Latencies::default(),
@@ -211,12 +218,16 @@ impl Stage {
             if self.file.is_none() {
                 self.next_segment()?;
             }
+            if self.repeats_due {
+                self.repeat_latched(log_time_ns)?;
+            }
             let slot = self.slot;
             let pushed = self.parts.encoder.push(self.parts.disk.buffer(slot), &message);
             match pushed {
                 Ok(()) => {
                     let bytes = header.bytes.into();
                     self.flight.add(slot, channel, bytes, log_time_ns, since_ns);
+                    self.parts.latches[channel].note(&message);
                     return Ok(());
                 }
                 Err(Full::Block) => self.flush()?,
@@ -240,13 +251,14 @@ impl Stage {
         let bytes = |one: &Addition| Definitions::bytes_of(one.schema.as_ref(), &one.channel);
         let bytes = added.iter().map(bytes).sum();
         let ready = self.make_room_for(added.len(), bytes);
-        for Addition { schema, channel, ledger, .. } in added {
+        for Addition { schema, channel, ledger, latch, .. } in added {
             // Whoever declared it has checked it with the same definitions.
             if let Err(error) = self.parts.encoder.add(schema.as_ref(), &channel) {
                 self.parts.meters.set_trouble(error.to_string());
             }
             self.parts.ledgers.push(Arc::clone(&ledger));
             self.flight.add_channel(ledger);
+            self.parts.latches.push(latch);
             self.accounts.push(ChannelLedger::default());
             self.base.push(ChannelLedger::default());
         }

@@ -104,6 +104,8 @@ pub struct StreamSource {
     asks_for: Option<(usize, u16)>,
     started: bool,
     record_bytes_max: u64,
+    /// Topics whose last message is written again into each new segment.
+    latched: Vec<String>,
     /// Of a FIFO: since when nothing has come, until it is told.
     silent_since: Option<Instant>,
     tell: Tell,
@@ -178,6 +180,7 @@ impl StreamSource {
             asks_for: None,
             started: false,
             record_bytes_max,
+            latched: Vec::new(),
             silent_since: None,
             tell,
         };
@@ -188,6 +191,11 @@ impl StreamSource {
             source.add(name_of(input), file);
         }
         Ok(source)
+    }
+
+    /// Latches these topics of frames, whatever their producers say. Before anything is declared.
+    pub fn latching(self, latched: Vec<String>) -> StreamSource {
+        StreamSource { latched, ..self }
     }
 
     fn add(&mut self, name: String, file: File) {
@@ -280,10 +288,11 @@ impl StreamSource {
             let (topic, max) = (topic.topic.clone(), self.record_bytes_max);
             return Err(frames.error(Problem::TooLong { topic, bytes, max }));
         }
-        let known = known_channel(topic, &self.channels);
+        let wanted = config_of(topic, &self.latched);
+        let known = known_channel(&wanted, &self.channels);
         let known = known.map_err(|problem| frames.error(problem))?;
         if known.is_none() && !self.started {
-            self.channels.push(config_of(topic));
+            self.channels.push(wanted);
             return Ok(Some(self.channels.len() - 1));
         }
         Ok(known)
@@ -436,12 +445,15 @@ fn has_gone(error: &io::Error) -> bool {
 }
 
 /// Position of the channel of a topic, if there is one.
-fn known_channel(topic: &Topic, channels: &[ChannelConfig]) -> Result<Option<usize>, Problem> {
-    let Some(at) = channels.iter().position(|channel| channel.topic == topic.topic) else {
+fn known_channel(
+    wanted: &ChannelConfig,
+    channels: &[ChannelConfig],
+) -> Result<Option<usize>, Problem> {
+    let Some(at) = channels.iter().position(|channel| channel.topic == wanted.topic) else {
         return Ok(None);
     };
-    let (known, wanted) = (&channels[at], config_of(topic));
-    let differs = |field| Err(Problem::Other { topic: topic.topic.clone(), field });
+    let known = &channels[at];
+    let differs = |field| Err(Problem::Other { topic: wanted.topic.clone(), field });
     match () {
         () if known.message_encoding != wanted.message_encoding => differs("message encoding"),
         () if known.schema != wanted.schema => differs("schema"),
@@ -452,13 +464,13 @@ fn known_channel(topic: &Topic, channels: &[ChannelConfig]) -> Result<Option<usi
 }
 
 /// Without a ring: the caller, which knows all channels, divides the memory.
-fn config_of(topic: &Topic) -> ChannelConfig {
+fn config_of(topic: &Topic, latched: &[String]) -> ChannelConfig {
     let schema = Schema {
         name: topic.schema_name.clone(),
         encoding: topic.schema_encoding.clone(),
         data: topic.schema_data.clone(),
     };
-    ChannelConfig {
+    let config = ChannelConfig {
         topic: topic.topic.clone(),
         message_encoding: topic.message_encoding.clone(),
         schema: (!topic.schema_name.is_empty()).then_some(schema),
@@ -466,7 +478,8 @@ fn config_of(topic: &Topic) -> ChannelConfig {
         record_bytes_max: topic.record_bytes_max.into(),
         period: (topic.period_ns > 0).then(|| Duration::from_nanos(topic.period_ns)),
         ring_bytes: 0,
-    }
+    };
+    if latched.contains(&config.topic) { config.latched() } else { config }
 }
 
 impl StreamSource {
@@ -501,7 +514,7 @@ impl Source for StreamSource {
 
     fn declares(&mut self) -> Option<ChannelConfig> {
         let (at, id) = self.asks_for?;
-        self.topic(at, id).map(config_of)
+        self.topic(at, id).map(|topic| config_of(topic, &self.latched))
     }
 
     fn is_declared(&mut self, outcome: Result<usize, String>) -> io::Result<()> {
@@ -509,7 +522,8 @@ impl Source for StreamSource {
         let Some(topic) = self.topic(at, id) else { return Ok(()) };
         match outcome {
             Ok(channel) => {
-                self.channels.push(config_of(topic));
+                let config = config_of(topic, &self.latched);
+                self.channels.push(config);
                 let producer = &mut self.producers[at];
                 // Else it declares others, and looks for all of them again.
                 if producer.begun {

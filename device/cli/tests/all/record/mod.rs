@@ -6,6 +6,7 @@ mod encoding;
 mod failures;
 mod incidents;
 pub mod input;
+mod latched;
 mod memory;
 mod messages;
 mod plan;

@@ -168,6 +168,7 @@ impl Stage {
             renamer.rename(names);
         }
         self.looked_ahead = false;
+        self.repeats_due = true;
         self.parts.encoder.begin_with(identity, created_ns, begun);
         self.snapshot();
         let buffer = self.parts.disk.buffer(self.slot);

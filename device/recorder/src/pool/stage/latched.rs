@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Latched topics: the last message of each is repeated in front of every new segment.
+//!
+//! So a ring that has wrapped, or one segment of it, can be replayed. Only the writer thread keeps a
+//! copy: an append costs what it costs for other topics.
+
+use super::{Full, Message, Stage, Stop};
+use crate::mcap::encoder::FileRange;
+
+/// The last message of a latched channel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Held {
+    pub sequence: u32,
+    pub publish_time_ns: u64,
+    pub payload: Vec<u8>,
+}
+
+/// What is known of a channel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Latch {
+    /// It is not latched.
+    #[default]
+    Off,
+    /// No message has come yet.
+    Empty,
+    Holds(Held),
+}
+
+impl Latch {
+    /// A message came.
+    pub(super) fn note(&mut self, message: &Message<'_>) {
+        if matches!(self, Latch::Off) {
+            return;
+        }
+        // The memory of the message before is used again.
+        let mut held = match std::mem::take(self) {
+            Latch::Holds(held) => held,
+            Latch::Off | Latch::Empty => Held::default(),
+        };
+        held.sequence = message.sequence;
+        held.publish_time_ns = message.publish_time_ns;
+        held.payload.clear();
+        message.payload.iter().for_each(|part| held.payload.extend_from_slice(part));
+        *self = Latch::Holds(held);
+    }
+}
+
+impl Stage {
+    /// In front of the first message of a segment, whose log time they get.
+    pub(super) fn repeat_latched(&mut self, log_time_ns: u64) -> Result<(), Stop> {
+        self.repeats_due = false;
+        for channel in 0..self.parts.latches.len() {
+            self.repeat(channel, log_time_ns)?;
+        }
+        self.flush_repeated()
+    }
+
+    fn repeat(&mut self, channel: usize, log_time_ns: u64) -> Result<(), Stop> {
+        loop {
+            let Latch::Holds(held) = &self.parts.latches[channel] else { return Ok(()) };
+            let message = Message {
+                // At most 10,000 channels: the configuration was checked.
+                channel: channel as u16,
+                sequence: held.sequence,
+                log_time_ns,
+                publish_time_ns: held.publish_time_ns,
+                payload: [&held.payload, &[]],
+            };
+            let pushed = self.parts.encoder.push(self.parts.disk.buffer(self.slot), &message);
+            match pushed {
+                Ok(()) => return Ok(()),
+                Err(Full::Block) => self.flush_repeated()?,
+                // All together take a quarter of a segment: the configuration was checked.
+                Err(error) => {
+                    self.parts.meters.set_trouble(format!("a latched message: {error}"));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn flush_repeated(&mut self) -> Result<(), Stop> {
+        self.snapshot();
+        let buffer = self.parts.disk.buffer(self.slot);
+        let place: Option<FileRange> = self.parts.encoder.flush_repeated(buffer, &self.accounts);
+        let Some(place) = place else { return Ok(()) };
+        self.send(place)?;
+        self.take_free_slot()
+    }
+}
