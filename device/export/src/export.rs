@@ -11,7 +11,7 @@ use mcap::{McapError, WriteOptions};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::mcap::definitions::Definitions;
 
-use crate::files::{FileSummary, Files, Split};
+use crate::files::{FileSummary, Files, Other, Split};
 use crate::merge::{Item, Merge, Next};
 use crate::selection::Selection;
 use crate::summary::{ChannelSummary, Damage, Recordings, SCHEMA, Summary};
@@ -94,7 +94,15 @@ pub struct Export<'a> {
 }
 
 /// Ids in the export, by position in the definitions of a segment; of channels that are wanted.
-type Ids = Rc<Vec<Option<u16>>>;
+type Ids = Rc<Vec<Option<Target>>>;
+
+/// What becomes of a message.
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    /// A message of the channel with this id.
+    Channel(u16),
+    Other(Other),
+}
 
 struct Exporting<'a, W: Write + Seek> {
     writer: Files<'a, W>,
@@ -106,6 +114,8 @@ struct Exporting<'a, W: Write + Seek> {
     recordings: Recordings,
     times_ns: Option<(u64, u64)>,
     messages: u64,
+    /// Metadata and attachments.
+    others: u64,
 }
 
 impl Export<'_> {
@@ -149,6 +159,7 @@ impl Export<'_> {
             recordings: Recordings::default(),
             times_ns: None,
             messages: 0,
+            others: 0,
         };
         let mut merge = Merge::new(self.survey, self.selection.clone(), self.held_bytes_max);
         if let Err(error) = self.copy(&mut merge, &mut exporting) {
@@ -190,7 +201,7 @@ impl Export<'_> {
                 }
             }
         }
-        if exporting.messages == 0 { Err(ExportError::Nothing) } else { Ok(()) }
+        if exporting.messages + exporting.others == 0 { Err(ExportError::Nothing) } else { Ok(()) }
     }
 
     fn summary<W: Write + Seek>(&self, merge: &Merge, exporting: &Exporting<'_, W>) -> Summary {
@@ -217,8 +228,15 @@ impl Export<'_> {
 impl<W: Write + Seek> Exporting<'_, W> {
     fn put(&mut self, message: &Next, payload: &[u8]) -> Result<(), McapError> {
         let id = self.ids[message.segment].as_ref().and_then(|ids| ids[message.slot]);
-        // Only wanted channels come.
-        let Some(channel_id) = id else { return Ok(()) };
+        let channel_id = match id {
+            Some(Target::Channel(id)) => id,
+            Some(Target::Other(kind)) => {
+                self.others += u64::from(self.writer.write_other(kind, payload)?);
+                return Ok(());
+            }
+            // Only wanted channels come.
+            None => return Ok(()),
+        };
         let header = MessageHeader {
             channel_id,
             sequence: message.sequence,
@@ -252,6 +270,10 @@ impl<W: Write + Seek> Exporting<'_, W> {
                 ids.push(None);
                 continue;
             }
+            if let Some(other) = Other::of(&channel.metadata) {
+                ids.push(Some(Target::Other(other)));
+                continue;
+            }
             let schema_id = match channel.schema.map(|at| &schemas[at]) {
                 Some(schema) => self.writer.add_schema(schema)?,
                 None => 0,
@@ -265,7 +287,7 @@ impl<W: Write + Seek> Exporting<'_, W> {
             };
             let id = self.writer.add_channel(schema_id, channel)?;
             self.channels.entry(id).or_insert(ChannelSummary { id, ..summary });
-            ids.push(Some(id));
+            ids.push(Some(Target::Channel(id)));
         }
         let ids = Rc::new(ids);
         self.last = Some((definitions.clone(), Rc::clone(&ids)));

@@ -5,9 +5,29 @@
 use std::collections::BTreeMap;
 use std::io::{self, Seek, Write};
 
-use mcap::records::{MessageHeader, Metadata};
-use mcap::{McapError, McapResult, WriteOptions, Writer};
+use mcap::records::{MessageHeader, Metadata, Record, op};
+use mcap::{Attachment, McapError, McapResult, WriteOptions, Writer, parse_record};
 use steadyio_recorder::mcap::definitions::{ChannelSpec, SchemaSpec};
+use steadyio_recorder::stream::mcap::RECORD_KEY;
+
+/// A record of MCAP that is no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Other {
+    Metadata,
+    Attachment,
+}
+
+impl Other {
+    /// What the messages of a channel with this metadata are, if they are no messages.
+    pub(crate) fn of(metadata: &[(String, String)]) -> Option<Other> {
+        let (_, kind) = metadata.iter().find(|(key, _)| key == RECORD_KEY)?;
+        match kind.as_str() {
+            "metadata" => Some(Other::Metadata),
+            "attachment" => Some(Other::Attachment),
+            _ => None,
+        }
+    }
+}
 
 /// Where further files come from.
 pub trait Split<W> {
@@ -95,6 +115,28 @@ impl<'a, W: Write + Seek> Files<'a, W> {
 
     pub(crate) fn write_metadata(&mut self, metadata: &Metadata) -> McapResult<()> {
         self.writer()?.write_metadata(metadata)
+    }
+
+    /// A record that came as one into the recording; false if it is malformed.
+    pub(crate) fn write_other(&mut self, kind: Other, content: &[u8]) -> McapResult<bool> {
+        let opcode = match kind {
+            Other::Metadata => op::METADATA,
+            Other::Attachment => op::ATTACHMENT,
+        };
+        match parse_record(opcode, content) {
+            Ok(Record::Metadata(metadata)) => self.write_metadata(&metadata)?,
+            Ok(Record::Attachment { header, data, .. }) => {
+                self.writer()?.attach(&Attachment {
+                    log_time: header.log_time,
+                    create_time: header.create_time,
+                    name: header.name,
+                    media_type: header.media_type,
+                    data,
+                })?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn begin_another(&mut self) -> McapResult<()> {

@@ -12,7 +12,10 @@ use crate::summary::ChannelSummary;
 pub fn problem(channel: &ChannelOverview) -> Option<String> {
     let ChannelOverview { topic, encoding, schema_name, schema_encoding, .. } = channel;
     let parts: Vec<&str> = schema_name.split('/').collect();
-    if encoding != "cdr" {
+    if encoding == "mcap" {
+        // Metadata and attachments are no topics.
+        None
+    } else if encoding != "cdr" {
         Some(format!("topic {topic}: its encoding is {encoding:?}, and must be \"cdr\""))
     } else if !matches!(schema_encoding.as_str(), "ros2msg" | "ros2idl") {
         Some(format!(

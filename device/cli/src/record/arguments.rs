@@ -209,6 +209,7 @@ impl Arguments {
         let OpenInput { mut source, rejected, producers } = opened;
         let declared = source.declare(producers, stop).map_err(Failure::with(Status::Failed))?;
         let Some(channels) = declared else { return Ok(None) };
+        let config = RecorderConfig { profile: self.profile_or(source.profile()), ..config };
         let config = self.with_channels(config, channels);
         self.check(&config).map_err(Failure::with(Status::Usage))?;
         self.tell_of_ring(&config);
@@ -222,6 +223,11 @@ impl Arguments {
             measure_calls: self.input.measure_calls,
         };
         Ok(Some(Prepared { plan, source: Box::new(source), pool, rejected }))
+    }
+
+    /// As given, or that of the input.
+    fn profile_or(&self, of_input: &str) -> String {
+        self.profile.clone().unwrap_or_else(|| of_input.into())
     }
 
     /// One thread reads all that comes.

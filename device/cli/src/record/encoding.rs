@@ -34,6 +34,10 @@ pub struct EncodingArguments {
 }
 
 impl EncodingArguments {
+    pub fn is_given(&self) -> bool {
+        self.encoding.is_some()
+    }
+
     /// Reads and checks the schema.
     pub fn load(&self, frames: bool) -> anyhow::Result<Undeclared> {
         let Some(encoding) = self.encoding.as_deref() else { return Ok(Undeclared::default()) };

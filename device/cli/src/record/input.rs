@@ -12,10 +12,13 @@ use steadyio_recorder::stream::frames::Undeclared;
 use steadyio_recorder::stream::input::{Input, InputFraming, Notice, StreamSource};
 
 use super::encoding::EncodingArguments;
+use super::peek;
 use crate::quantity::size;
 
 /// Default of --late-topics,
 const LATE_TOPICS: u64 = 64;
+/// of MCAP, whose writers declare a channel in front of its first message,
+const LATE_TOPICS_OF_MCAP: u64 = 1_000;
 /// and for each of them of --late-definitions.
 const LATE_DEFINITION_BYTES: u64 = 4 << 10;
 /// But no larger part of a segment.
@@ -30,9 +33,10 @@ pub struct InputArguments {
     #[arg(long, value_name = "-|PATH|unix:PATH", value_parser = input)]
     #[arg(conflicts_with_all = ["period", "total", "duration"])]
     input: Option<Input>,
-    /// Input format: one record per line, or frames with topics and times
-    /// (docs/spec/record-framing-1.md)
-    #[arg(long, default_value = "lines", value_parser = ["lines", "frames"], requires = "input")]
+    /// Input format: one record per line; frames with topics and times
+    /// (docs/spec/record-framing-1.md); or MCAP, as a stream or file of any writer
+    #[arg(long, default_value = "lines", value_parser = ["lines", "frames", "mcap"])]
+    #[arg(requires = "input")]
     framing: String,
     /// Topic of the lines
     #[arg(long, value_name = "NAME", default_value = "/lines", requires = "input")]
@@ -43,8 +47,8 @@ pub struct InputArguments {
     #[arg(long, value_name = "N", default_value = "1", requires = "input")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     producers: u16,
-    /// Maximum number of topics declared while recording (frames) [default: 64, or 0 with
-    /// --keep-time]
+    /// Maximum number of topics declared while recording (frames: [default: 64], mcap: [default:
+    /// 1000], or 0 with --keep-time)
     #[arg(long, value_name = "N", requires = "input")]
     #[arg(value_parser = clap::value_parser!(u16).range(0..=9_999))]
     late_topics: Option<u16>,
@@ -87,7 +91,11 @@ fn input(text: &str) -> Result<Input, String> {
 impl InputArguments {
     /// Whether topics and their longest records are what a stream says, not the command line.
     pub fn declares_topics(&self) -> bool {
-        self.framing == "frames"
+        self.framing != "lines"
+    }
+
+    fn is_mcap(&self) -> bool {
+        self.framing == "mcap"
     }
 
     /// Lines have one topic. A time that is kept (`keep_time`) is computed from what is known at the
@@ -97,7 +105,8 @@ impl InputArguments {
             return LateRoom::default();
         }
         let left = CHANNELS_MAX.saturating_sub(declared as u64);
-        let default = if keep_time { 0 } else { LATE_TOPICS.min(left) };
+        let usual = if self.is_mcap() { LATE_TOPICS_OF_MCAP } else { LATE_TOPICS };
+        let default = if keep_time { 0 } else { usual.min(left) };
         let channels = self.late_topics.map_or(default, u64::from);
         let most = segment_bytes / LATE_DEFINITIONS_SHARE;
         let default = most.min(channels * LATE_DEFINITION_BYTES);
@@ -115,8 +124,13 @@ impl InputArguments {
         let Some(input) = &self.input else { return Ok(()) };
         let (socket, producers) = (matches!(input, Input::Socket(_)), self.producers);
         ensure!(socket || producers == 1, "--producers {producers}: needs --input unix:PATH");
+        ensure!(
+            !self.is_mcap() || !self.encoding.is_given(),
+            "--encoding: MCAP says the encoding of each channel (with --framing mcap, leave it out)"
+        );
         self.encoding.load(self.declares_topics())?;
-        Ok(input.check()?)
+        input.check()?;
+        peek::check(input, &self.framing)
     }
 
     /// The channel of lines; None if producers declare their topics.
@@ -147,6 +161,7 @@ impl InputArguments {
         let producers = usize::from(self.producers);
         let framing = match self.lines(line_bytes_max)? {
             Some(lines) => InputFraming::Lines(lines),
+            None if self.is_mcap() => InputFraming::Mcap,
             None => InputFraming::Frames(self.encoding.load(true)?),
         };
         let rejected = Arc::new(AtomicU64::new(0));

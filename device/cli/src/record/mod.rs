@@ -8,6 +8,7 @@ mod input;
 mod live;
 mod named;
 mod notify;
+mod peek;
 mod pool;
 mod signal;
 mod sizing;

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::config::Schema;
 
-use super::framing::{PERIOD_NS_MIN, Problem, RATE_BYTES_S_MAX, Step, StreamError, StreamItem};
+use super::framing::{
+    PERIOD_NS_MIN, Place, Problem, RATE_BYTES_S_MAX, Step, StreamError, StreamItem,
+};
 
 /// Every stream begins with this, and its version.
 pub const MAGIC: [u8; 7] = *b"\x89STEADY";
@@ -20,7 +22,7 @@ const TOPIC_BYTES_MAX: u64 = 1 << 20;
 /// Two strings are no longer.
 const METADATA_BYTES_MAX: u64 = METADATA_HEAD_BYTES as u64 + 2 * u16::MAX as u64;
 /// Of all topics of a stream together, with their schemas and metadata.
-const DECLARED_BYTES_MAX: u64 = 256 << 20;
+pub(super) const DECLARED_BYTES_MAX: u64 = 256 << 20;
 
 const LENGTH_BYTES: usize = 4;
 const TYPE_BYTES: usize = 1;
@@ -245,7 +247,7 @@ impl Frames {
         }
         let payload = LENGTH_BYTES + head..bytes;
         let times_ns = Some((log_time_ns, publish_time_ns));
-        let what = StreamItem::Record { id, times_ns, payload };
+        let what = StreamItem::Record { id, times_ns, payload, place: Place::Input };
         Ok(Some(Step { bytes, what }))
     }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a stream of bytes contains, and its errors.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::frames::Frames;
+use super::frames::{Frames, Topic};
 use super::lines::Lines;
+use super::mcap::McapStream;
 
 /// What the beginning of the data is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +30,20 @@ pub enum StreamItem {
         id: u16,
         /// Log time and publish time; None: the time of its arrival.
         times_ns: Option<(u64, u64)>,
-        /// Where it lies in the data.
+        /// Where it lies,
         payload: Range<usize>,
+        /// and in what.
+        place: Place,
     },
+}
+
+/// What the payload of a record lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The data that was shown.
+    Input,
+    /// Bytes that the framing has decompressed.
+    Framing,
 }
 
 /// A stream that cannot be decoded further.
@@ -91,6 +104,31 @@ pub enum Problem {
     TooLong { topic: String, bytes: u64, max: u64 },
     #[error("topic {topic:?} cannot be added to the recording: {why}")]
     Refused { topic: String, why: String },
+    #[error("not an MCAP stream: {found:02x?} where its magic bytes must be")]
+    McapMagic { found: [u8; 8] },
+    #[error("an MCAP record with the opcode {0:#04x} must not be here")]
+    Opcode(u8),
+    #[error("a chunk is compressed with {0:?}: must be \"lz4\", \"zstd\" or \"\"")]
+    Compression(String),
+    #[error("a chunk cannot be decompressed: {0}")]
+    Decompression(String),
+    #[error("a chunk does not have the {said} bytes that it says")]
+    ChunkSize { said: u64 },
+    #[error("the checksum of {of} is wrong")]
+    Crc { of: &'static str },
+    #[error("schema {0} is defined twice, and differs")]
+    SchemaTwice(u16),
+    #[error("topic {topic:?} has the schema {schema}, which is not defined")]
+    NoSchema { topic: String, schema: u16 },
+    #[error(
+        "topic {0:?} comes twice, with another schema, encoding or metadata: a recording has one \
+         channel per topic"
+    )]
+    Differs(String),
+    #[error("the stream has more than {0} topics")]
+    TooManyTopics(u64),
+    #[error("the stream ends without its footer: its writer was stopped")]
+    NoFooter,
     #[error("topic {topic:?}: another {field} than an earlier producer declared")]
     Other { topic: String, field: &'static str },
 }
@@ -102,6 +140,8 @@ pub enum Framing {
     Lines(Lines),
     /// Declared topics, and frames of any content.
     Frames(Frames),
+    /// MCAP.
+    Mcap(Box<McapStream>),
 }
 
 impl Framing {
@@ -111,6 +151,25 @@ impl Framing {
         match self {
             Framing::Lines(lines) => Ok(lines.next(data, ended)),
             Framing::Frames(frames) => frames.next(data, ended),
+            Framing::Mcap(mcap) => mcap.next(data, ended),
+        }
+    }
+
+    /// Topics by identifier; None of lines.
+    pub fn topics(&self) -> Option<&BTreeMap<u16, Topic>> {
+        match self {
+            Framing::Lines(_) => None,
+            Framing::Frames(frames) => Some(frames.topics()),
+            Framing::Mcap(mcap) => Some(mcap.topics()),
+        }
+    }
+
+    /// An error at this place.
+    pub fn error(&self, problem: Problem) -> StreamError {
+        match self {
+            Framing::Lines(_) => StreamError { offset: 0, problem },
+            Framing::Frames(frames) => frames.error(problem),
+            Framing::Mcap(mcap) => mcap.error(problem),
         }
     }
 }

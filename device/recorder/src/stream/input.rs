@@ -21,6 +21,7 @@ use steadyio_core::interrupt::Interrupt;
 use super::frames::{Frames, Topic, Undeclared};
 use super::framing::{Framing, Problem, StreamError};
 use super::lines::Lines;
+use super::mcap::McapStream;
 use super::producer::{BufferedRecord, Next, Producer};
 use crate::config::{ChannelConfig, Schema};
 use crate::named_socket::{self, NamedSocket};
@@ -56,6 +57,8 @@ pub enum InputFraming {
     Lines(ChannelConfig),
     /// Topics are declared in the stream; this is for what they leave out.
     Frames(Undeclared),
+    /// MCAP declares its topics; records may be as long as the recording takes.
+    Mcap,
 }
 
 #[derive(Debug)]
@@ -168,7 +171,7 @@ impl StreamSource {
         };
         let channels = match &framing {
             InputFraming::Lines(channel) => vec![channel.clone()],
-            InputFraming::Frames(_) => Vec::new(),
+            InputFraming::Frames(_) | InputFraming::Mcap => Vec::new(),
         };
         let mut source = StreamSource {
             listener,
@@ -205,8 +208,21 @@ impl StreamSource {
                 Framing::Lines(Lines::new(bytes))
             }
             InputFraming::Frames(undeclared) => Framing::Frames(Frames::new(undeclared.clone())),
+            InputFraming::Mcap => {
+                // At most 64 MiB.
+                let bytes = u32::try_from(self.record_bytes_max).unwrap_or(u32::MAX);
+                Framing::Mcap(Box::new(McapStream::new(bytes)))
+            }
         };
         self.producers.push(Producer::new(name, file, framing));
+    }
+
+    /// What MCAP calls so, of the first producer; empty if it says none.
+    pub fn profile(&self) -> &str {
+        match self.producers.first().map(|producer| &producer.framing) {
+            Some(Framing::Mcap(mcap)) => mcap.profile(),
+            _ => "",
+        }
     }
 
     /// Waits until `producers` have declared their topics, and returns all channels; None if
@@ -228,7 +244,7 @@ impl StreamSource {
                 at += usize::from(self.producers[at].begun || self.listen_to(at)?);
             }
             if self.producers.is_empty() && self.listener.is_none() {
-                return Err(io::Error::other("the stream ended before its begin frame"));
+                return Err(io::Error::other("the stream ended before its first record"));
             }
         }
         self.started = true;
@@ -257,8 +273,8 @@ impl StreamSource {
 
     /// Finds or makes the channels of a producer, or asks for one; false if it was rejected.
     fn begin(&mut self, at: usize) -> io::Result<bool> {
-        let Framing::Frames(frames) = &self.producers[at].framing else { return Ok(true) };
-        let ids: Vec<u16> = frames.topics().keys().copied().collect();
+        let Some(topics) = self.producers[at].framing.topics() else { return Ok(true) };
+        let ids: Vec<u16> = topics.keys().copied().collect();
         let mut channels = Vec::with_capacity(ids.len());
         let known = self.channels.len();
         for id in ids {
@@ -281,16 +297,17 @@ impl StreamSource {
 
     /// Position of the channel of a topic; None if it is to be asked for.
     fn channel_of(&mut self, at: usize, id: u16) -> Result<Option<usize>, StreamError> {
-        let Framing::Frames(frames) = &self.producers[at].framing else { return Ok(Some(0)) };
-        let Some(topic) = frames.topics().get(&id) else { return Ok(None) };
+        let framing = &self.producers[at].framing;
+        let Some(topics) = framing.topics() else { return Ok(Some(0)) };
+        let Some(topic) = topics.get(&id) else { return Ok(None) };
         let bytes = u64::from(topic.record_bytes_max);
         if bytes > self.record_bytes_max {
             let (topic, max) = (topic.topic.clone(), self.record_bytes_max);
-            return Err(frames.error(Problem::TooLong { topic, bytes, max }));
+            return Err(framing.error(Problem::TooLong { topic, bytes, max }));
         }
         let wanted = config_of(topic, &self.latched);
         let known = known_channel(&wanted, &self.channels);
-        let known = known.map_err(|problem| frames.error(problem))?;
+        let known = known.map_err(|problem| framing.error(problem))?;
         if known.is_none() && !self.started {
             self.channels.push(wanted);
             return Ok(Some(self.channels.len() - 1));
@@ -484,10 +501,7 @@ fn config_of(topic: &Topic, latched: &[String]) -> ChannelConfig {
 
 impl StreamSource {
     fn topic(&self, at: usize, id: u16) -> Option<&Topic> {
-        match &self.producers[at].framing {
-            Framing::Frames(frames) => frames.topics().get(&id),
-            Framing::Lines(_) => None,
-        }
+        self.producers[at].framing.topics()?.get(&id)
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A record per line, without its newline.
 
-use super::framing::{Step, StreamItem};
+use super::framing::{Place, Step, StreamItem};
 
 /// Bytes to lines.
 #[derive(Debug)]
@@ -47,7 +47,10 @@ impl Lines {
 }
 
 fn record(length: usize, bytes: usize) -> Step {
-    Step { bytes, what: StreamItem::Record { id: 0, times_ns: None, payload: 0..length } }
+    Step {
+        bytes,
+        what: StreamItem::Record { id: 0, times_ns: None, payload: 0..length, place: Place::Input },
+    }
 }
 
 #[cfg(test)]

@@ -11,4 +11,5 @@ pub mod frames;
 pub mod framing;
 pub mod input;
 pub mod lines;
+pub mod mcap;
 pub mod producer;

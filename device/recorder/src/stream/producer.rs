@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 
-use super::framing::{Framing, StreamError, StreamItem};
+use super::framing::{Framing, Place, StreamError, StreamItem};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -43,6 +43,7 @@ pub struct BufferedRecord {
     /// Log time and publish time; None: now.
     pub times_ns: Option<(u64, u64)>,
     payload: Range<usize>,
+    place: Place,
 }
 
 /// What a producer has next.
@@ -135,13 +136,14 @@ impl Producer {
                 StreamItem::Other => {}
                 StreamItem::Begin => return Ok(Next::Begin),
                 StreamItem::Topic(id) => return Ok(Next::Topic(id)),
-                StreamItem::Record { id, times_ns, payload } => {
+                StreamItem::Record { id, times_ns, payload, place } => {
                     // Declared, or the framing had refused it; and bound, since it has begun.
                     let at = self.channels.binary_search_by_key(&id, |(known, _)| *known);
                     let Some(&(_, channel)) = at.ok().and_then(|at| self.channels.get(at)) else {
                         continue;
                     };
-                    return Ok(Next::Record(BufferedRecord { channel, times_ns, payload }));
+                    let found = BufferedRecord { channel, times_ns, payload, place };
+                    return Ok(Next::Record(found));
                 }
             }
         }
@@ -149,6 +151,9 @@ impl Producer {
 
     /// The bytes of the record that was found last.
     pub fn payload(&self, found: &BufferedRecord) -> &[u8] {
-        &self.buffer.data()[found.payload.clone()]
+        match (found.place, &self.framing) {
+            (Place::Framing, Framing::Mcap(mcap)) => mcap.payload(&found.payload),
+            _ => &self.buffer.data()[found.payload.clone()],
+        }
     }
 }

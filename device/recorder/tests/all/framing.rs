@@ -51,7 +51,7 @@ fn decode(stream: &[u8], pieces: &[usize]) -> (Frames, Records, Result<(), Strea
         match frames.next(&stream[start..end], end == stream.len()) {
             Ok(Some(step)) => {
                 assert!(step.bytes > 0 && step.bytes <= end - start);
-                if let StreamItem::Record { id, times_ns, payload } = step.what {
+                if let StreamItem::Record { id, times_ns, payload, .. } = step.what {
                     let data = stream[start..end][payload].to_vec();
                     records.push((id, times_ns.unwrap(), data));
                 }

@@ -5,4 +5,5 @@
 
 mod framing;
 mod mcap;
+mod mcap_stream;
 mod pool;

@@ -140,7 +140,7 @@ fn a_stream_that_goes_wrong_ends_the_recording_with_what_came_before() {
     let whole = [begun.clone(), frames(0, 0..50)].concat();
     let (at, end) = (begun.len(), whole.len());
     let cases = [
-        (b"hello\n".to_vec(), "stdin: byte 0: not a stream of frames".to_string(), 0),
+        ([&HEAD[..], b"hello\n"].concat(), "stdin: byte 8: frame type 111".to_string(), 0),
         (
             [&whole[..], b"\xff\xff\xff\xff\x03"].concat(),
             format!("stdin: byte {end}: a record frame of 4294967295 bytes: must be 11 to 1011"),

@@ -7,6 +7,7 @@ mod failures;
 mod incidents;
 pub mod input;
 mod latched;
+mod mcap;
 mod memory;
 mod messages;
 mod plan;
