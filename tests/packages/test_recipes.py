@@ -71,6 +71,16 @@ def test_recipes_for_yocto_name_the_licences_that_are_there() -> None:
         assert hashlib.md5((PROJECT / name).read_bytes()).hexdigest() == digest
 
 
+def test_crates_for_yocto_are_those_of_the_lock_file(tmp_path: Path) -> None:
+    written = tmp_path / "crates.inc"
+    subprocess.run([PROJECT / "scripts" / "yocto-crates", written], check=True)
+    (committed,) = YOCTO.rglob("steadyio-crates.inc")
+    assert written.read_text() == committed.read_text()
+    lock = tomllib.loads((PROJECT / "device" / "Cargo.lock").read_text())
+    fetched = {crate["checksum"] for crate in lock["package"] if "source" in crate}
+    assert set(re.findall(r"\"(\w{64})\"", written.read_text())) == fetched
+
+
 def test_buildroot_packages_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BR2_EXTERNAL_STEADYIO_PATH", str(BUILDROOT))
     top = tmp_path / "Config.in"

@@ -24,6 +24,7 @@ endef
 define STEADYIO_INSTALL_TARGET_CMDS
 	$(INSTALL) -D -m 0755 $(@D)/build/$(RUSTC_TARGET_NAME)/release/steady \
 		$(TARGET_DIR)/usr/bin/steady
+	$(@D)/scripts/install-share $(TARGET_DIR)/usr
 endef
 
 $(eval $(generic-package))

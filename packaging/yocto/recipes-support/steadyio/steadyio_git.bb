@@ -10,13 +10,25 @@ LIC_FILES_CHKSUM = "file://LICENSES/MIT.txt;md5=ae4f3b0cc527bbf84ca22873c35bd307
 inherit cargo externalsrc
 
 SRC_URI = ""
+require steadyio-crates.inc
 EXTERNALSRC = "${STEADYIO_CLONE}"
 EXTERNALSRC_BUILD = "${WORKDIR}/build"
 CARGO_SRC_DIR = "device"
 CARGO_BUILD_FLAGS += "--package steady"
 
-# Cargo fetches what Cargo.lock names, with its hashes, while it builds.
-CARGO_DISABLE_BITBAKE_VENDORING = "1"
-do_compile[network] = "1"
+# Edition 2024. Scarthgap has 1.75; the branch scarthgap/rust of meta-lts-mixins brings a newer one.
+python () {
+    version = (d.getVar("RUSTVERSION") or "").rstrip("%").split(".")[:2]
+    if version != [""] and [int(number) for number in version] < [1, 85]:
+        raise bb.parse.SkipRecipe("needs Rust 1.85, the layer has %s: add meta-lts-mixins, "
+            "branch scarthgap/rust" % ".".join(version))
+}
+
+do_install:append() {
+    ${S}/scripts/install-share ${D}${prefix}
+    install -d ${D}${mandir}/man4
+    install -m 644 ${S}/packaging/man/k2.4 ${D}${mandir}/man4/
+}
+FILES:${PN} += "${datadir}/steadyio"
 
 RRECOMMENDS:${PN} += "fio k2"
