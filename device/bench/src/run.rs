@@ -10,6 +10,7 @@ pub mod beside;
 pub mod chardisk;
 pub mod filesystem;
 pub mod prepared;
+pub mod readiness;
 pub mod safety;
 pub mod session;
 
@@ -38,6 +39,7 @@ use crate::record::point::point_result;
 use crate::record::{RECORD_SCHEMA, Record, Tool};
 use crate::run::chardisk::{ChardiskError, OnChardisk};
 use crate::run::prepared::{PrepareError, Prepared};
+use crate::run::readiness::Lacking;
 use crate::run::safety::{Claim, SafetyError};
 use crate::run::session::Session;
 use crate::spec::expand::{KnobGroup, PlannedPoint, PlannedVariant, Selection, Spec};
@@ -92,6 +94,8 @@ pub enum BenchError {
         variant: String,
         error: ChardiskError,
     },
+    #[error(transparent)]
+    Lacking(#[from] Lacking),
     /// A point that ended early.
     #[error("variant {variant}, job {job}: {reason}")]
     Point {
@@ -154,9 +158,21 @@ pub enum Event<'a> {
 }
 
 impl Bench<'_> {
-    /// Checks what can be checked without touching the device's knobs or data. Returns no fio for a
-    /// workload that does not need it.
-    pub fn check(&self) -> Result<(Option<Fio>, Vec<PlannedVariant>), BenchError> {
+    /// Does everything but the I/O: claims the device, sets the knobs of each variant and restores
+    /// them, and tries each right and program that the workload needs. Returns what would run.
+    pub fn check(&self, event: &mut dyn FnMut(Event)) -> Result<Vec<PlannedVariant>, BenchError> {
+        let (session, plan) = self.start(event)?;
+        readiness::try_all(self, &plan)?;
+        for variant in &plan {
+            session.try_knobs(std::slice::from_ref(variant))?;
+        }
+        session.finish().1?;
+        Ok(plan)
+    }
+
+    /// Checks what needs no right and changes nothing. Returns no fio for a workload that does not
+    /// need it.
+    fn check_plan(&self) -> Result<(Option<Fio>, Vec<PlannedVariant>), BenchError> {
         let plan = self.spec.plan(self.selection)?;
         self.check_sizes(&plan)?;
         self.check_kworkers(&plan)?;
@@ -185,7 +201,7 @@ impl Bench<'_> {
         &self,
         event: &mut dyn FnMut(Event),
     ) -> Result<(Session<'_>, Vec<PlannedVariant>), BenchError> {
-        let (fio, plan) = self.check()?;
+        let (fio, plan) = self.check_plan()?;
         let claim = self.allow()?;
         let record = self.empty_record(fio.as_ref())?;
         let sets_knobs = plan.iter().flat_map(|v| &v.groups).any(|group| !group.knobs.is_empty());

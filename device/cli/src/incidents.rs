@@ -128,6 +128,11 @@ type Found = (Incident, usize);
 
 fn list(dir: &Path, as_json: bool) -> Result<Status, Failure> {
     let found = find(dir).map_err(Failure::with(Status::Failed))?;
+    if found.is_empty() && matches!(recordings(dir), Err(FilesError::NoFiles(_))) {
+        let place = dir.display();
+        let text = "no recording here (name the directory of steady record --dir)";
+        return Err(Failure::with(Status::Failed)(anyhow!("{place}: {text}")));
+    }
     print(&if as_json { to_json(&found) } else { to_text(dir, &found) })?;
     let whole = |(incident, there): &Found| *there == incident.segments.len();
     Ok(if found.iter().all(whole) { Status::Done } else { Status::Flawed })

@@ -8,6 +8,7 @@ mod bound_cpu;
 mod cat;
 mod direct;
 mod doctor;
+mod examples;
 mod export;
 mod incidents;
 mod info;
@@ -29,9 +30,10 @@ mod watch;
 
 use std::env;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 // What all commands share has its place in `crate` for them.
 use steadyio_command::{bench, exit, output, progress, record_file, table, with};
 use steadyio_core::diagnostic;
@@ -53,6 +55,7 @@ enum Command {
     Completions(manual::Completions),
     Direct(direct::Arguments),
     Doctor(doctor::Arguments),
+    Examples(examples::Arguments),
     Export(export::Arguments),
     Incidents(incidents::Arguments),
     Info(info::Arguments),
@@ -70,11 +73,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => return usage_error(&error),
-        // Help and version.
-        Err(error) => error.exit(),
+        Err(error) => return help_or_version(&error),
     };
     let outcome = match arguments.command {
         Command::Apply(arguments) => apply::run(&arguments),
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),
         Command::Direct(arguments) => direct::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Examples(arguments) => examples::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Incidents(arguments) => incidents::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
@@ -105,10 +108,45 @@ fn main() -> ExitCode {
     }
 }
 
+fn parse() -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    if Path::new(manual::INSTALLED).is_dir() {
+        command = manual::name_installed(command);
+    }
+    let matches = command.try_get_matches()?;
+    Arguments::from_arg_matches(&matches)
+}
+
+/// As all output: an error if it cannot be written.
+fn help_or_version(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    let colored = io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none();
+    let text = if colored { text.ansi().to_string() } else { text.to_string() };
+    match output::print(&text) {
+        Ok(()) => exit::Status::Done.into(),
+        Err(error) => {
+            diagnostic!("steady: {:#}", error.source);
+            error.status.into()
+        }
+    }
+}
+
+/// What the standard library's parsers say, and what a user may give.
+const ALLOWED: [(&str, &str); 4] = [
+    ("invalid digit found in string", "must be a whole number"),
+    ("cannot parse integer from empty string", "must be a whole number"),
+    ("number too large to fit in target type", "is too large a number"),
+    ("invalid float literal", "must be a number"),
+];
+
 /// What clap prints by itself could wait for a reader.
 fn usage_error(error: &clap::Error) -> ExitCode {
     let text = error.render();
     let colored = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none();
-    diagnostic::write_text(&if colored { text.ansi().to_string() } else { text.to_string() });
+    let mut text = if colored { text.ansi().to_string() } else { text.to_string() };
+    for (parser_says, allowed) in ALLOWED {
+        text = text.replace(parser_says, allowed);
+    }
+    diagnostic::write_text(&text);
     exit::Status::Usage.into()
 }

@@ -27,10 +27,10 @@ use crate::table;
 #[derive(clap::Args)]
 #[command(after_help = BENCH_HELP)]
 pub struct Arguments {
-    /// Workload file (docs/spec/workload-1.md; examples in experiments/workloads)
+    /// Workload file (docs/spec/workload-1.md; `steady examples` lists some)
     #[arg(value_name = "SPEC.toml")]
     spec: PathBuf,
-    /// Block device to measure, for example /dev/mmcblk0
+    /// Block device to measure, for example mmcblk0
     #[arg(long, value_name = "DEV", required_unless_present = "print_spec")]
     device: Option<PathBuf>,
     /// Run only this variant (repeatable)
@@ -48,13 +48,14 @@ pub struct Arguments {
     /// Print JSON instead of a table (the bench record)
     #[arg(long)]
     json: bool,
-    /// Check the workload, the device and fio, print the planned runs, and change nothing
+    /// Do everything but the I/O: check workload, device, rights and fio, set the knobs and restore
+    /// them; then print the planned runs
     #[arg(long, conflicts_with_all = ["json", "out"])]
     check: bool,
     /// Check the workload, and print it as JSON with the values of --set
     #[arg(long, conflicts_with_all = ["device", "variant", "point", "out", "json", "check"])]
     print_spec: bool,
-    /// Allow overwriting the data on the device with this kernel name, for example mmcblk0
+    /// Allow overwriting the data on this device, for example mmcblk0
     #[arg(long, value_name = "NAME")]
     destroy_data: Option<String>,
     /// Keep fio's job files and output in DIR
@@ -82,7 +83,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         stop: &stop,
     };
     if arguments.check {
-        let (_, plan) = bench.check().map_err(bench_failure)?;
+        let mut progress = Progress::new();
+        let plan = bench.check(&mut |event| progress.event(event)).map_err(bench_failure)?;
         return print(&plan_text(&plan, &device)).map(|()| Status::Done);
     }
     let out = arguments.out.as_deref().map(record_file).transpose()?;

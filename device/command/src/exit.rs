@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use steadyio_core::diagnostic;
 
 /// Of `steady` itself: what 3 means differs, and `with` passes on its program's status.
-pub const HELP: &str = "Exit statuses differ between commands; `steady COMMAND --help` lists them.";
+pub const HELP: &str = "Exit statuses differ between commands; `steady COMMAND --help` lists them. \
+`steady examples` lists example workloads, tasks and device profiles.";
 
 pub const BENCH_HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error or invalid \
 workload; 3 finished, but I/Os failed or optional knobs were not set (see the record); 130 \

@@ -49,7 +49,7 @@ restores them, too.";
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Block device, for example /dev/mmcblk0
+    /// Block device, for example mmcblk0
     #[arg(long, value_name = "DEV")]
     device: PathBuf,
     /// Setting, for example scheduler=k2 or iosched/split_kib=4 (repeatable)
@@ -109,6 +109,9 @@ fn run_with_knobs(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let device = Device::open(&arguments.device)?;
     if is_only_declared(arguments) {
         return Err(replace_with(arguments, &device));
+    }
+    if let Some(note) = device.disk_note().filter(|_| !knobs.is_empty()) {
+        diagnostic!("steady: {note}");
     }
     let stop = Interrupt::on_signals()?;
     let guard = KnobGuard::take(&device, &mut |text| diagnostic!("steady: {text}"))?;

@@ -46,7 +46,7 @@ pub enum Owner {
 /// Why a task was not declared.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
-    #[error("{NODE}: {source}{}", hint(source))]
+    #[error("{NODE}{}", hint(source))]
     Open { source: io::Error },
     /// With the reason that k2 gives.
     #[error("{NODE}: {reason}")]

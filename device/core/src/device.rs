@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+
+use crate::device_name::{self, Found, SYSFS};
 
 /// A device that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +16,16 @@ pub enum DeviceError {
     /// The node cannot be examined.
     #[error("{}", node.display())]
     Node { node: PathBuf, source: io::Error },
+    /// Neither a node nor a name of the kernel.
+    #[error("{}: no such block device (No such file or directory); {known}", given.display())]
+    Missing {
+        given: PathBuf,
+        /// The disks that there are, in words.
+        known: String,
+    },
+    /// A device and a file have this name.
+    #[error("{word}: names a device and a file here; write {} or ./{word}", node.display())]
+    Ambiguous { word: String, node: PathBuf },
     /// Files, character devices and the like.
     #[error(
         "{}: is {kind}, not a block device; to measure a file's storage, name the block device \
@@ -36,7 +48,7 @@ pub enum DeviceError {
 /// A block device and its directories in sysfs.
 #[derive(Debug, Clone)]
 pub struct Device {
-    /// The node, as given.
+    /// The node: the path that was given, or of a name, its node in /dev.
     pub node: PathBuf,
     /// Kernel name, for example `mmcblk0p1`.
     pub name: String,
@@ -69,7 +81,18 @@ pub struct DeviceInfo {
     pub write_cache: Option<String>,
 }
 
-fn kind_of(kind: fs::FileType) -> &'static str {
+/// What to do where a device may not be opened; empty for other errors.
+pub fn access_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            " (needs root, or a group that may open it, such as disk)"
+        }
+        _ => "",
+    }
+}
+
+/// What a file that is no block device is, in words.
+pub(crate) fn kind_of(kind: fs::FileType) -> &'static str {
     if kind.is_dir() {
         "a directory"
     } else if kind.is_char_device() {
@@ -85,42 +108,38 @@ fn read_trimmed(path: &Path) -> io::Result<String> {
     fs::read_to_string(path).map(|text| text.trim().to_string())
 }
 
-fn file_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
 impl Device {
-    /// Looks a device node up in sysfs.
-    pub fn open(node: &Path) -> Result<Device, DeviceError> {
-        let node = node.to_path_buf();
-        let meta = fs::metadata(&node)
-            .map_err(|source| DeviceError::Node { node: node.clone(), source })?;
+    /// Looks a device up in sysfs by its kernel name or node, see [`device_name`].
+    pub fn open(given: &Path) -> Result<Device, DeviceError> {
+        let node = device_name::path_of(given)?;
+        let meta = fs::metadata(&node).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => device_name::missing(Path::new(SYSFS), given),
+            _ => DeviceError::Node { node: node.clone(), source },
+        })?;
         if !meta.file_type().is_block_device() {
             return Err(DeviceError::NotBlock { node, kind: kind_of(meta.file_type()) });
         }
-        let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
-        let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-        let sysfs =
-            fs::canonicalize(&link).map_err(|source| DeviceError::Sysfs { path: link, source })?;
-        let disk_dir = if sysfs.join("partition").exists() {
-            sysfs.parent().map(Path::to_path_buf).unwrap_or_default()
-        } else {
-            sysfs.clone()
-        };
+        let Found { name, disk, dir: sysfs } = device_name::find(Path::new(SYSFS), &node)?;
+        let disk_dir = if name == disk { Some(&*sysfs) } else { sysfs.parent() };
+        let queue = disk_dir.unwrap_or(&sysfs).join("queue");
         let size_path = sysfs.join("size");
         let sysfs_error = |source| DeviceError::Sysfs { path: size_path.clone(), source };
         // sysfs counts in 512-byte sectors whatever the device's block size is.
         let sectors: u64 = read_trimmed(&size_path)
             .and_then(|text| text.parse().map_err(io::Error::other))
             .map_err(sysfs_error)?;
-        Ok(Device {
-            node,
-            name: file_name(&sysfs),
-            disk: file_name(&disk_dir),
-            queue: disk_dir.join("queue"),
-            sysfs,
-            size_bytes: sectors * 512,
-        })
+        Ok(Device { node, name, disk, queue, sysfs, size_bytes: sectors * 512 })
+    }
+
+    /// Whether a user's `given` names this device.
+    pub fn is_named(&self, given: &str) -> bool {
+        let same = |found: Found| found.name == self.name;
+        device_name::find(Path::new(SYSFS), Path::new(given)).is_ok_and(same)
+    }
+
+    /// For a command that needs a disk: says that a partition was given.
+    pub fn disk_note(&self) -> Option<String> {
+        device_name::disk_note(&self.name, &self.disk)
     }
 
     /// Number of the whole disk, as in `/sys/block/DISK/dev`: `179:0`.

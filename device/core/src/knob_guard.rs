@@ -25,6 +25,9 @@ pub enum GuardError {
     /// The state file cannot be used.
     #[error("{}: file with the saved values of the knobs cannot be used", path.display())]
     State { path: PathBuf, source: io::Error },
+    /// Its file and the knobs are root's.
+    #[error("{0}: scheduler and knobs cannot be set (needs root, or CAP_DAC_OVERRIDE)")]
+    Privilege(String),
     /// Another run holds the state file.
     #[error("{0}: another run has changed its settings; wait until it ends")]
     Busy(String),
@@ -45,7 +48,10 @@ impl StateFile {
     /// Locks the file of `name`, and returns it with the values that a killed run left in it.
     pub fn lock(dir: &Path, name: &str) -> Result<(StateFile, Option<Attributes>), GuardError> {
         let path = dir.join(format!("{}.json", name.replace('!', "-")));
-        let state_error = |source| GuardError::State { path: path.clone(), source };
+        let state_error = |source: io::Error| match source.kind() {
+            io::ErrorKind::PermissionDenied => GuardError::Privilege(name.to_string()),
+            _ => GuardError::State { path: path.clone(), source },
+        };
         fs::create_dir_all(dir).map_err(state_error)?;
         let mut options = OpenOptions::new();
         let mut file = options

@@ -278,7 +278,7 @@ impl Queue {
             return format!("no such knob; {}", self.offered(attribute));
         }
         if error.kind() == io::ErrorKind::PermissionDenied {
-            return format!("{error}; setting knobs needs root");
+            return format!("{error}; setting knobs needs root, or CAP_DAC_OVERRIDE");
         }
         if error.kind() == io::ErrorKind::ResourceBusy {
             let waited = BUSY_PAUSE * (BUSY_TRIES - 1);

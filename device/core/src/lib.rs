@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shared by the crates that measure, record and trace, so that none depends on another.
 //!
-//! In reading order: [`device`] finds a disk, [`identity`] tells which it is, [`knobs`] reads and
+//! In reading order: [`device_name`] is how users name one, [`device`] finds it, [`identity`] tells which it is, [`knobs`] reads and
 //! sets what its queue offers, each a [`value`], and [`knob_guard`] restores it whatever happens;
 //! [`declared`] tells k2 about real-time tasks; [`blocked`] is what k2 counts of waits;
 //! [`occupied`] tells who uses a disk and what it holds; [`interrupt`] ends a run early,
@@ -13,6 +13,7 @@
 pub mod blocked;
 pub mod declared;
 pub mod device;
+pub mod device_name;
 pub mod diagnostic;
 pub mod histogram;
 pub mod identity;

@@ -35,7 +35,11 @@ impl Card {
     pub fn find(sys: &Path, wanted: &str) -> io::Result<Card> {
         let bus = sys.join("bus/mmc/devices");
         let mut seen = Vec::new();
-        for entry in fs::read_dir(&bus)? {
+        let entries = match fs::read_dir(&bus) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(no_cards()),
+            entries => entries?,
+        };
+        for entry in entries {
             let card = Card::read(&bus, &entry?.file_name().to_string_lossy())?;
             if card.name == wanted || card.devices.iter().any(|device| device == wanted) {
                 return Ok(card);
@@ -88,6 +92,10 @@ impl Card {
         }
         Ok(found)
     }
+}
+
+fn no_cards() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "this system has no eMMC or SD card")
 }
 
 /// Loop devices whose file is this device.

@@ -8,7 +8,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use steadyio_core::device::{Device, DeviceError};
+use steadyio_core::device::{Device, DeviceError, access_hint};
+use steadyio_core::device_name;
 
 use crate::chardisk::{self, Info, Region};
 use crate::mapping::Mapping;
@@ -17,7 +18,7 @@ use crate::nvme::{self, Queue};
 /// A device that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    #[error("{}", path.display())]
+    #[error("{}{}", path.display(), access_hint(source))]
     Open { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Block(#[from] DeviceError),
@@ -50,12 +51,17 @@ pub enum DiskKind {
 }
 
 impl Disk {
-    pub fn open(path: &Path, writes: bool) -> Result<Disk, DiskError> {
+    /// By its name or node, see [`device_name`].
+    pub fn open(given: &Path, writes: bool) -> Result<Disk, DiskError> {
+        let path = &*device_name::path_of(given)?;
         let failed = |source| DiskError::Open { path: path.into(), source };
-        let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+        let kind = match std::fs::metadata(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            found => found.ok().map(|meta| meta.file_type()),
+        };
         let mut options = OpenOptions::new();
         options.read(true).write(writes);
-        if kind.is_char_device() {
+        if kind.is_some_and(|kind| kind.is_char_device()) {
             let file = options.open(path).map_err(failed)?;
             if nvme::is_namespace(&file) {
                 return Disk::of_namespace(file)
@@ -67,7 +73,7 @@ impl Disk {
             let (bytes, block_bytes) = (info.bytes, info.block_bytes.into());
             return Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Char(info) });
         }
-        let device = Device::open(path)?;
+        let device = Device::open(given)?;
         let file = options.custom_flags(libc::O_DIRECT).open(path).map_err(failed)?;
         let (bytes, block_bytes) = (device.size_bytes, device.logical_block_bytes());
         Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Block(device) })

@@ -27,10 +27,17 @@ pub enum TakeError {
     /// The module is not loaded, or sysfs cannot be read.
     #[error(transparent)]
     Sysfs(#[from] io::Error),
-    #[error("{order}: rejected by the driver ({}; reason in the kernel log)", file.display())]
+    #[error("{order}: {}", rejected(file, source))]
     Refused { order: String, file: PathBuf, source: io::Error },
     #[error("{0}: taken, but has no chardisk")]
     NoNode(String),
+}
+
+fn rejected(file: &Path, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("{} needs root", file.display()),
+        _ => format!("rejected by the driver ({}; reason in the kernel log)", file.display()),
+    }
 }
 
 fn told(uses: &[InUse]) -> String {

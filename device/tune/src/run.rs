@@ -120,10 +120,10 @@ pub struct Sample {
 pub type Left = Result<(), BenchError>;
 
 impl Tune<'_> {
-    /// Checks what can be checked without measuring, fio as well.
-    pub fn check(&self) -> Result<(), TuneError> {
+    /// Does everything but the I/O, and restores the knobs.
+    pub fn check(&self, event: &mut dyn FnMut(Event)) -> Result<(), TuneError> {
         let (spec, selection) = self.plan()?;
-        self.bench(&spec, &selection).check()?;
+        self.bench(&spec, &selection).check(&mut |inner| event(Event::Bench(inner)))?;
         Ok(())
     }
 

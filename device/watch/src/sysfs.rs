@@ -5,18 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use steadyio_core::device::DeviceError;
+use steadyio_core::device_name::{self, Found};
 use steadyio_core::knobs::Queue;
-
-/// A device that sysfs does not have.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{}: not a block device in {} (give a name such as mmcblk0, or a node such as /dev/mmcblk0)",
-    device.display(), folder.display()
-)]
-pub struct NoDisk {
-    device: PathBuf,
-    folder: PathBuf,
-}
 
 /// A mounted sysfs, or a folder made like it.
 #[derive(Debug, Clone)]
@@ -36,23 +27,9 @@ impl Sysfs {
         Sysfs { root: root.into() }
     }
 
-    /// The disk with that name or node; of a partition, the disk that it is part of.
-    pub fn find(&self, device: &Path) -> Result<String, NoDisk> {
-        // Names such as /dev/disk/by-id/... are links.
-        let node = device.canonicalize().unwrap_or_else(|_| device.into());
-        let name = node.file_name().map(PathBuf::from).unwrap_or_default();
-        self.whole_disk(&name)
-            .ok_or_else(|| NoDisk { device: device.into(), folder: self.root.join("block") })
-    }
-
-    fn whole_disk(&self, name: &Path) -> Option<String> {
-        let as_text = |name: &Path| Some(name.to_str()?.to_string());
-        if !name.as_os_str().is_empty() && self.root.join("block").join(name).is_dir() {
-            return as_text(name);
-        }
-        let dir = self.root.join("class/block").join(name).canonicalize().ok()?;
-        let disk = dir.join("partition").exists().then(|| dir.parent()?.file_name())?;
-        as_text(Path::new(disk?))
+    /// The device with that name or node, see [`device_name`].
+    pub fn find(&self, device: &Path) -> Result<Found, DeviceError> {
+        device_name::find(&self.root, device)
     }
 
     pub fn disk(&self, name: &str) -> Disk {

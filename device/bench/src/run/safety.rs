@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
-use steadyio_core::device::Device;
+use steadyio_core::device::{Device, access_hint};
 use steadyio_core::occupied::{held_data, users};
 
 /// Why a device is not written to.
@@ -42,7 +42,7 @@ pub enum SafetyError {
     )]
     Formats(String),
     /// The consent names another device.
-    #[error("--destroy-data {given}: must be the device's kernel name, {device}")]
+    #[error("--destroy-data {given}: must name the device that is written to, {device}")]
     WrongName {
         given: String,
         /// Kernel name.
@@ -52,7 +52,7 @@ pub enum SafetyError {
     #[error("{0} is read-only, but the workload writes to it")]
     ReadOnly(String),
     /// The device cannot be examined.
-    #[error("{device} cannot be examined")]
+    #[error("{device}: cannot be opened{}", access_hint(source))]
     Examine {
         /// Kernel name.
         device: String,
@@ -76,7 +76,7 @@ pub fn allow_formatting(device: &Device, destroy: Option<&str>) -> Result<(), Sa
 /// Makes both checks; the claim must be held while writing.
 pub fn allow_writes(device: &Device, destroy: Option<&str>) -> Result<Claim, SafetyError> {
     let name = device.name.clone();
-    if destroy.is_some_and(|given| given != name) {
+    if destroy.is_some_and(|given| !device.is_named(given)) {
         let given = destroy.unwrap_or_default().to_string();
         return Err(SafetyError::WrongName { given, device: name });
     }

@@ -139,9 +139,9 @@ impl Spec {
             text.parse().map_err(|error: toml::de::Error| SpecError(error.to_string()))?;
         for setting in settings {
             let place = (setting.key != SWEEP_KNOBS).then_some(setting.key.as_str());
-            place
-                .and_then(|key| put(&mut table, key, &setting.value))
-                .ok_or_else(|| not_set(&setting.key))?;
+            if place.and_then(|key| put(&mut table, key, &setting.value)).is_none() {
+                return Err(not_set(&mut table, setting));
+            }
             let with = |error: String| {
                 let text = error.trim_end();
                 SpecError(format!("with {} = {}: {text}", setting.key, setting.value))
@@ -359,11 +359,29 @@ fn unknown_key(key: &str) -> SpecError {
     ))
 }
 
-fn not_set(key: &str) -> SpecError {
-    SpecError(format!(
-        "cannot set \"{key}\": must be JOB.KEY, with the name of a job and a key that this job sets, \
-         or \"{LENGTH}.KEY\" or \"{HOST}.KEY\" with a key that the file has"
-    ))
+/// Names what could be set: the keys of the job or table, or all jobs.
+fn not_set(table: &mut toml::Table, setting: &Setting) -> SpecError {
+    let Setting { key, value } = setting;
+    let owner = key.rsplit_once('.').map_or("", |(owner, _)| owner);
+    let name_of = |job: &toml::Table| Some(job.get("name")?.as_str()?.to_string());
+    let (what, allowed) = if matches!(owner, LENGTH | HOST) {
+        let found = table.get(owner).and_then(toml::Value::as_table);
+        ("a key that the file has", found.map(keys).unwrap_or_default())
+    } else if let Some(job) =
+        tables(table, "job").find(|job| name_of(job).as_deref() == Some(owner))
+    {
+        ("a key that this job sets", keys(job))
+    } else {
+        let jobs = tables(table, "job").filter_map(|job| name_of(job)).collect();
+        ("JOB.KEY, \"length.KEY\" or \"host.KEY\", where JOB is one of", jobs)
+    };
+    let allowed = if allowed.is_empty() { "none".into() } else { allowed.join(", ") };
+    SpecError(format!("cannot set \"{key}\" to {value}: must be {what}: {allowed}"))
+}
+
+/// But those that say which job it is.
+fn keys(table: &toml::Table) -> Vec<String> {
+    table.keys().filter(|key| !matches!(&***key, "name" | "class")).cloned().collect()
 }
 
 fn tables<'a>(table: &'a mut toml::Table, key: &str) -> impl Iterator<Item = &'a mut toml::Table> {

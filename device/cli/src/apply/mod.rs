@@ -6,6 +6,7 @@
 
 mod card;
 mod discards;
+mod disk;
 mod files;
 mod power;
 mod running;
@@ -32,6 +33,7 @@ use crate::doctor::discarding;
 use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::power::power_states;
+use disk::Disk;
 use files::{Files, Kept, Knobs, Settings};
 
 const HELP: &str = "Exit status: 0 success (applied or printed); 1 failure; 2 usage error or \
@@ -89,9 +91,9 @@ pub struct Arguments {
     /// microseconds. k2 gets the device times of PROFILE, and uses them from the first request on
     #[arg(long, value_name = "US", conflicts_with_all = ["tasks", "remove"], value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     rt_block_us: Option<u32>,
-    /// Kernel name of the disk, for example mmcblk0
-    #[arg(long, value_name = "NAME", value_parser = disk_name)]
-    disk: String,
+    /// Disk, for example mmcblk0; with --root, of the system that the image is for
+    #[arg(long, visible_alias = "device", value_name = "NAME")]
+    disk: Disk,
     /// Accept another card of the profile's model and size
     #[arg(long, conflicts_with = "remove")]
     same_model: bool,
@@ -107,16 +109,12 @@ pub struct Arguments {
     root: Option<PathBuf>,
 }
 
-fn disk_name(text: &str) -> Result<String, String> {
-    let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-    if text.is_empty() || !text.chars().all(is_fit) {
-        return Err("must be a name in /sys/block, such as mmcblk0".into());
-    }
-    Ok(text.into())
-}
-
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    let files = Files::below(arguments.root.as_deref().unwrap_or(Path::new("/")), &arguments.disk);
+    if let Some(note) = &arguments.disk.note {
+        diagnostic!("steady: {note}");
+    }
+    let files =
+        Files::below(arguments.root.as_deref().unwrap_or(Path::new("/")), &arguments.disk.name);
     if arguments.remove {
         return remove(arguments, &files);
     }
@@ -173,7 +171,7 @@ fn of_disk(
     mut knobs: Knobs,
     set: Option<&TaskSet>,
 ) -> anyhow::Result<Settings> {
-    let disk = &arguments.disk;
+    let disk = &arguments.disk.name;
     let dir = Path::new("/sys/block").join(disk);
     if arguments.root.is_some() || !dir.exists() {
         knobs.insert(format!("queue/{WBT}"), Value::from_text("0"));
@@ -222,12 +220,12 @@ fn declare(
     services: &mut Services,
 ) -> anyhow::Result<String> {
     let root = arguments.root.as_deref().unwrap_or(Path::new("/"));
-    let own = files::drop_in_name(&arguments.disk);
+    let own = files::drop_in_name(&arguments.disk.name);
     let steady = match arguments.root {
         Some(_) => STEADY.into(),
         None => std::env::current_exe()?,
     };
-    let node = Path::new("/dev").join(&arguments.disk);
+    let node = Path::new("/dev").join(&arguments.disk.name);
     let by_id = card::stable_node(Path::new(BY_ID), &node).filter(|_| arguments.root.is_none());
     let after = by_id.as_deref().map(unit::of_node);
     let node = by_id.unwrap_or(node);
@@ -339,7 +337,7 @@ fn knobs_before(arguments: &Arguments, knobs: &Knobs) -> Knobs {
     if arguments.root.is_some() {
         return Knobs::new();
     }
-    let Ok(device) = device(&arguments.disk) else { return Knobs::new() };
+    let Ok(device) = device(&arguments.disk.name) else { return Knobs::new() };
     let queue = Queue::new(&device.queue, &device.disk);
     let keys = knobs.keys().filter(|key| !key.starts_with("iosched/"));
     let value_of = |key: &String| {
@@ -355,7 +353,7 @@ fn apply(arguments: &Arguments, settings: &Settings, wanted: &[Kept]) -> anyhow:
     if arguments.root.is_some() {
         return files::write(wanted);
     }
-    let device = device(&arguments.disk)?;
+    let device = device(&arguments.disk.name)?;
     let guard = KnobGuard::take(&device, &mut |text| diagnostic!("steady: {text}"))?;
     guard.queue().apply("apply", &settings.knobs, &BTreeSet::new())?;
     power::turn_off(&settings.power)?;
@@ -381,7 +379,7 @@ fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
     let failed = Failure::with(Status::Failed);
     let kept = files.kept().map_err(failed)?;
     if kept.is_empty() {
-        diagnostic!("steady: {}: nothing was applied", arguments.disk);
+        diagnostic!("steady: {}: nothing was applied", arguments.disk.name);
         return Ok(Status::Done);
     }
     for path in &kept {
@@ -395,7 +393,7 @@ fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
     let before = files.before();
     if arguments.root.is_none() {
         if !before.is_empty() {
-            restore(&arguments.disk, &before).map_err(Failure::with(Status::Failed))?;
+            restore(&arguments.disk.name, &before).map_err(Failure::with(Status::Failed))?;
         }
         power::restore(&files.rule_text()).map_err(Failure::with(Status::Failed))?;
     }

@@ -30,7 +30,7 @@ const BYTES_MAX: u64 = 64 << 20;
 /// kernel pins for each call, and with memory that the kernel pins once.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// /dev/chardiskN, /dev/ngXnY or a block device
+    /// Block device, chardiskN or ngXnY, by name or node
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Operation of each call
@@ -52,7 +52,7 @@ pub struct Arguments {
     /// Seed of the random offsets
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Allow overwriting the data on the device with this kernel name, for example mmcblk0
+    /// Allow overwriting the data on this device, for example mmcblk0
     #[arg(long, value_name = "NAME")]
     destroy_data: Option<String>,
     /// Print JSON instead of a table

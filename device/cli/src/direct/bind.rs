@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use steadyio_core::device_name;
 use steadyio_direct::card::{Card, driver_dir};
 use steadyio_direct::taking::{check_free, give, take};
 
@@ -19,7 +20,7 @@ const SYS: &str = "/sys";
 /// swap, or part of another device.
 #[derive(clap::Args)]
 pub struct BindArguments {
-    /// Card (mmc0:0001), or one of its block devices (/dev/mmcblk0)
+    /// Card (mmc0:0001), or one of its block devices (mmcblk0)
     #[arg(value_name = "CARD")]
     card: String,
     /// Limit access to this region: START+LENGTH, or START+LENGTHro for read-only access
@@ -34,7 +35,7 @@ pub struct BindArguments {
 /// Return a card to the block layer
 #[derive(clap::Args)]
 pub struct UnbindArguments {
-    /// Card (mmc0:0001), or its /dev/chardiskN
+    /// Card (mmc0:0001), or its chardiskN
     #[arg(value_name = "CARD")]
     card: String,
 }
@@ -76,14 +77,17 @@ pub fn unbind(arguments: &UnbindArguments) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-fn find(name: &str) -> anyhow::Result<Card> {
-    let name = name.strip_prefix("/dev/").unwrap_or(name);
-    Card::find(Path::new(SYS), name).with_context(|| name.to_string())
+/// By the card's own name, or by any name of one of its block devices.
+fn find(given: &str) -> anyhow::Result<Card> {
+    let found = device_name::find(Path::new(SYS), Path::new(given));
+    let name = found.map_or_else(|_| given.into(), |found| found.name);
+    Card::find(Path::new(SYS), &name).with_context(|| given.to_string())
 }
 
 /// `/dev/chardiskN`, or the name of a card as it is.
 fn card_of_node(name: &str) -> anyhow::Result<String> {
-    let short = name.strip_prefix("/dev/").unwrap_or(name);
+    let node = Path::new(name).canonicalize().unwrap_or_else(|_| name.into());
+    let short = node.file_name().unwrap_or_default().to_string_lossy();
     if !short.starts_with("chardisk") {
         return Ok(name.into());
     }

@@ -22,7 +22,7 @@ const CHUNK: usize = 4 << 20;
 /// Copy data from a device to a file
 #[derive(clap::Args)]
 pub struct ReadArguments {
-    /// /dev/chardiskN, /dev/ngXnY or a block device
+    /// Block device, chardiskN or ngXnY, by name or node
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Output file, or - for standard output; the file appears when it is complete
@@ -39,7 +39,7 @@ pub struct ReadArguments {
 /// Copy data from a file to a device
 #[derive(clap::Args)]
 pub struct WriteArguments {
-    /// /dev/chardiskN, /dev/ngXnY or a block device
+    /// Block device, chardiskN or ngXnY, by name or node
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Input file: a regular file whose length is a multiple of the device's block size
@@ -48,7 +48,7 @@ pub struct WriteArguments {
     /// Start offset on the device
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "0")]
     offset: u64,
-    /// Allow overwriting the data on the device with this kernel name, for example mmcblk0
+    /// Allow overwriting the data on this device, for example mmcblk0
     #[arg(long, value_name = "NAME")]
     destroy_data: Option<String>,
 }

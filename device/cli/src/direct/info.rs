@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use steadyio_core::device::Device;
+use steadyio_core::device_name::path_of;
 use steadyio_direct::chardisk::{self, Info, Mode, Region, Stats};
 use steadyio_direct::disk::{Disk, DiskKind};
 use steadyio_direct::nvme::Namespace;
@@ -18,7 +19,7 @@ use crate::output::print;
 /// Show the size, limits, regions and counters of a device
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// /dev/chardiskN, /dev/ngXnY or a block device
+    /// Block device, chardiskN or ngXnY, by name or node
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Print JSON instead of text
@@ -45,7 +46,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 /// A chardisk says what this open file may do: so for writing, if the user may. Opening a block device
 /// for writing has udev read it again, and tells nothing more.
 fn open(path: &Path) -> Result<Disk, Failure> {
-    let is_char = fs::metadata(path).is_ok_and(|meta| meta.file_type().is_char_device());
+    let node = path_of(path).unwrap_or_else(|_| path.into());
+    let is_char = fs::metadata(node).is_ok_and(|meta| meta.file_type().is_char_device());
     let for_writing = is_char.then(|| super::open(path, true).ok()).flatten();
     for_writing.map_or_else(|| super::open(path, false), Ok)
 }

@@ -85,7 +85,7 @@ fn allow_writes(disk: &Disk, path: &Path, consent: Option<&str>) -> Result<Optio
 /// Of what cannot be examined.
 fn consented(path: &Path, consent: Option<&str>) -> Result<(), Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if consent == Some(&*name) {
+    if consent.is_some_and(|given| Path::new(given).file_name() == path.file_name()) {
         return Ok(());
     }
     Err(Failure::with(Status::Usage)(anyhow!(

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde_json::json;
 use steadyio_core::device::Device;
+use steadyio_core::diagnostic;
 use steadyio_core::kernel::Kernel;
 
 use crate::exit::{Failure, Status};
@@ -35,7 +36,7 @@ unreadable device. The output also lists everything that could not be read.";
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Block device or partition
+    /// Block device, for example mmcblk0
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Print JSON instead of text
@@ -56,6 +57,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 fn look(node: &Path) -> anyhow::Result<(Device, System)> {
     let device = Device::open(node)?;
+    if let Some(note) = device.disk_note() {
+        diagnostic!("steady: {note}");
+    }
     let roots = Roots {
         sys: "/sys".into(),
         proc: "/proc".into(),

@@ -15,6 +15,10 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
             ),
             ("Restore the previous settings:", "steady apply --remove --disk mmcblk0 --yes"),
         ],
+        "steady-examples" => &[
+            ("List the installed examples:", "steady examples"),
+            ("Copy a task set to change it:", "steady examples robot >tasks.toml"),
+        ],
         "steady-bench" => &[
             (
                 "Measure a workload and keep the record:",

@@ -9,8 +9,11 @@ use anyhow::Context;
 use clap::Command;
 use clap_complete::Shell;
 
+mod documents;
 mod examples;
 mod page;
+
+pub use documents::{INSTALLED, name_installed};
 
 use crate::exit::{Failure, MANUAL_HELP, Status};
 use crate::output::print;
@@ -37,7 +40,7 @@ pub struct Completions {
 
 pub fn write(arguments: &Man, command: Command) -> Result<Status, Failure> {
     let directory = &arguments.directory;
-    let mut command = command.disable_help_subcommand(true);
+    let mut command = name_installed(command).disable_help_subcommand(true);
     command.build();
     fs::create_dir_all(directory)
         .and_then(|()| page::write_all(&command, directory))

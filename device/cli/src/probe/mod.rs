@@ -55,7 +55,7 @@ const fn lengths(seconds: u64, queue_seconds: u64) -> Lengths {
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Block device, for example /dev/mmcblk0
+    /// Block device, for example mmcblk0
     #[arg(value_name = "DEV", required_unless_present = "compare")]
     device: Option<PathBuf>,
     /// Also measure writes: on REGION, a partition or disk whose contents are lost, or in FILE, a

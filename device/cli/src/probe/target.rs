@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use steadyio_bench::run::safety::{Claim, SafetyError, allow_writes};
 use steadyio_core::device::Device;
+use steadyio_core::device_name::path_of;
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::memory::AlignedBuffer;
@@ -27,6 +28,7 @@ pub enum WriteTarget {
 impl WriteTarget {
     /// `probed` is the device whose times are measured: writes must reach the same.
     pub fn open(path: &Path, probed: &Device, stop: &Interrupt) -> anyhow::Result<WriteTarget> {
+        let path = &*path_of(path)?;
         let name = path.display();
         match fs::metadata(path) {
             Ok(found) if found.file_type().is_block_device() => region(path, probed),

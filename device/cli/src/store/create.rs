@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use rustix::fs::FallocateFlags;
+use steadyio_core::device_name::path_of;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_store::storage::file::{Access, FileStorage, OpenError};
 use steadyio_store::store::{Store, StoreOptions};
@@ -18,7 +19,7 @@ use crate::quantity::size;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Block device, /dev/chardiskN, or file; a missing file is created
+    /// Block device or chardiskN, by name or node, or a file; a missing file is created
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Size of a new file
@@ -37,9 +38,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments, stop: &Interrupt) -> Result<Status, Failure> {
-    let device = &arguments.device;
+    let device = &*path_of(&arguments.device).map_err(Failure::with(Status::Usage))?;
     let made = make_file(device, arguments.size)?;
-    let created = create(arguments, stop, made);
+    let created = create(arguments, device, stop, made);
     if created.is_err() && made {
         // It was not there before.
         let _ = fs::remove_file(device);
@@ -58,10 +59,10 @@ pub fn run(arguments: &Arguments, stop: &Interrupt) -> Result<Status, Failure> {
 
 fn create(
     arguments: &Arguments,
+    device: &Path,
     stop: &Interrupt,
     made: bool,
 ) -> Result<Store<FileStorage>, Failure> {
-    let device = &arguments.device;
     // Fails for what is in use, with --force, too.
     let mut storage =
         FileStorage::open(device, Access::Change).map_err(Failure::with(Status::Failed))?;

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use steadyio_core::device_name::{SYSFS, find as find_device, path_of};
 use steadyio_trace::event::Dev;
 use steadyio_trace::io::Trace;
 use steadyio_trace::source::capture::devices::Stack;
-
-const SYSFS: &str = "/sys/dev/block";
 
 /// `text` is MAJOR:MINOR, a node, a mount point or anything in a file system, or a kernel name.
 pub fn find(text: &str) -> anyhow::Result<Stack> {
@@ -54,10 +54,15 @@ pub fn others(of: &Stack, trace: &Trace, names: &BTreeMap<Dev, String>) -> Optio
 }
 
 fn of_path(text: &str) -> anyhow::Result<Dev> {
-    let (node, path) = (Path::new("/dev").join(text), PathBuf::from(text));
-    let is_path = text.contains('/') || (!node.exists() && path.exists());
-    let path = if is_path { path } else { node };
-    let meta = fs::metadata(&path).with_context(|| path.display().to_string())?;
+    let path = path_of(Path::new(text))?;
+    let meta = match fs::metadata(&path) {
+        // Says which devices there are.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            find_device(Path::new(SYSFS), Path::new(text))?;
+            bail!("{}: {error}", path.display());
+        }
+        found => found.with_context(|| path.display().to_string())?,
+    };
     let (number, what) = if meta.file_type().is_block_device() {
         (meta.rdev(), "is not a block device that the kernel has")
     } else {
@@ -71,5 +76,25 @@ fn of_path(text: &str) -> anyhow::Result<Dev> {
 }
 
 fn place(dev: Dev) -> PathBuf {
-    Path::new(SYSFS).join(dev.to_string())
+    Path::new(SYSFS).join("dev/block").join(dev.to_string())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_a_node_and_a_number_are_the_same_device() {
+        let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+        for name in entries.map(|entry| entry.file_name().into_string().unwrap()) {
+            let number = fs::read_to_string(format!("/sys/block/{name}/dev")).unwrap();
+            let by_number = find(number.trim()).unwrap();
+            let node = format!("/dev/{name}");
+            if Path::new(&node).exists() {
+                assert_eq!(find(&name).unwrap(), by_number);
+                assert_eq!(find(&node).unwrap(), by_number);
+            }
+        }
+    }
 }

@@ -43,7 +43,7 @@ use crate::with;
 #[derive(clap::Args)]
 #[command(after_help = TUNE_HELP)]
 pub struct Arguments {
-    /// Block device to tune, for example /dev/mmcblk0; with --bound, its profile (TOML)
+    /// Block device to tune, for example mmcblk0; with --bound, its profile (TOML)
     #[arg(value_name = "DEV")]
     device: PathBuf,
     /// Workload file with a job of class rt (docs/spec/workload-1.md); with --bound, the tasks
@@ -84,10 +84,11 @@ pub struct Arguments {
     /// Print JSON instead of a table (the report)
     #[arg(long)]
     json: bool,
-    /// Check the workload, the device and fio, print the candidates, and change nothing
+    /// Do everything but the I/O: check workload, device, rights and fio, set the knobs and restore
+    /// them; then print the candidates
     #[arg(long, conflicts_with_all = ["json", "out", "apply"])]
     check: bool,
-    /// Allow overwriting the data on the device with this kernel name, for example mmcblk0
+    /// Allow overwriting the data on this device, for example mmcblk0
     #[arg(long, value_name = "NAME")]
     destroy_data: Option<String>,
     /// Keep fio's job files and output in DIR
@@ -172,7 +173,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         stop: &stop,
     };
     // A run checks the rest itself, before it changes anything.
-    let checked = if arguments.check { tune.check() } else { tune.plan().map(drop) };
+    let checked = match arguments.check {
+        true => tune.check(&mut |event| Progress::new(&choices).event(event)),
+        false => tune.plan().map(drop),
+    };
     checked.map_err(|error| failure(error, &arguments.spec))?;
     tune.warnings().iter().for_each(|warning| diagnostic!("steady: {warning}"));
     if arguments.check {

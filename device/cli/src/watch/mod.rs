@@ -42,8 +42,7 @@ const SLEEP_MAX: Duration = Duration::from_millis(100);
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Disks, for example mmcblk0 or /dev/mmcblk0 [default: all disks under k2, including later
-    /// ones]
+    /// Disks, by name or node [default: all disks under k2, including later ones]
     #[arg(value_name = "DEVICE")]
     devices: Vec<PathBuf>,
     /// Sampling interval
@@ -117,9 +116,12 @@ fn watch_of(arguments: &Arguments) -> anyhow::Result<Watch> {
     }
     let mut names = Vec::new();
     for device in &arguments.devices {
-        let name = sysfs.find(device)?;
-        if !names.contains(&name) {
-            names.push(name);
+        let found = sysfs.find(device)?;
+        if let Some(note) = found.disk_note() {
+            diagnostic!("steady: {note}");
+        }
+        if !names.contains(&found.disk) {
+            names.push(found.disk);
         }
     }
     Ok(Watch::new(sysfs, names, &arguments.recorder))
@@ -129,7 +131,7 @@ fn flight(arguments: &Arguments) -> anyhow::Result<Option<FlightRecorder>> {
     let Some(folder) = &arguments.traces else { return Ok(None) };
     let sysfs = Sysfs::new(&arguments.sysfs);
     let number = |device: &PathBuf| {
-        let name = sysfs.find(device)?;
+        let name = sysfs.find(device)?.disk;
         let text = sysfs.disk(&name).read("dev").with_context(|| format!("{name}/dev"))?;
         Dev::parse(text.trim()).with_context(|| format!("{name}/dev: {text}"))
     };

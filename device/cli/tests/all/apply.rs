@@ -176,12 +176,23 @@ fn a_service_has_one_level() {
 }
 
 #[test]
-fn a_disk_is_a_name() {
-    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
-        .args(["apply", "--remove", "--disk", "/dev/mmcblk0"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
+fn a_disk_has_a_name_or_a_node() {
+    let image = Image::new();
+    let remove = |disk| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.args(["apply", "--remove", "--disk", disk, "--root"]).arg(image.path(""));
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for named in ["mmcblk79", "/dev/mmcblk79"] {
+        assert_eq!(remove(named), (Some(0), "steady: mmcblk79: nothing was applied\n".into()));
+    }
+    for (wrong, says) in [("/dev/null", "not a block device"), ("/dev/disk/by-id/none", "mmcblk0")]
+    {
+        let (status, said) = remove(wrong);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains("--disk") && said.contains(says), "{said}");
+    }
 }
 
 #[test]

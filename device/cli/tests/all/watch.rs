@@ -238,7 +238,7 @@ fn what_is_wrong_is_named_before_anything_is_watched() {
     let text = format!("{path}/metrics.txt");
     let folder = format!("{path}/none/m.prom");
     for (arguments, says) in [
-        (&["sda"][..], "sda: not a block device"),
+        (&["sda"][..], "sda: no such block device"),
         (&["--interval", "1ms"], "must be from 10ms to 1h"),
         (&["--listen", "8000"], "must be HOST:PORT"),
         (&["--listen", "unix:/none/socket"], "--listen unix:/none/socket"),

@@ -15,7 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
-use steadyio_core::device::{Device, DeviceError};
+use steadyio_core::device::{Device, DeviceError, access_hint};
+use steadyio_core::device_name::path_of;
 use steadyio_core::memory::AlignedBuffer;
 use steadyio_core::occupied::{HEAD_BYTES, STORE, known_users, partitions, signature, users};
 
@@ -31,7 +32,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Why a device or file cannot hold a store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("{}", path.display())]
+    #[error("{}{}", path.display(), access_hint(source))]
     Io { path: PathBuf, source: io::Error },
     /// Mounted, swap, part of something, or opened exclusively.
     #[error("{} is in use ({by}): unmount or release it first", path.display())]
@@ -89,7 +90,8 @@ pub struct FileStorage {
 
 impl FileStorage {
     /// Opens what is there, and keeps others out.
-    pub fn open(path: &Path, access: Access) -> Result<FileStorage, OpenError> {
+    pub fn open(given: &Path, access: Access) -> Result<FileStorage, OpenError> {
+        let path = &*path_of(given)?;
         let at = |source| OpenError::Io { path: path.into(), source };
         let metadata = std::fs::metadata(path).map_err(at)?;
         let kind = metadata.file_type();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady bench`.
 
+mod check;
 mod filesystem;
 mod host;
 mod knobs;

@@ -281,7 +281,10 @@ fn a_wrong_command_line_is_refused_before_anything_is_traced() {
         (&["--duration", "5"], "must be a whole number with"),
         (&["--pid", "0"], "--pid <PID>"),
         (&["--pid", "4194303"], "--pid 4194303: no such process"),
-        (&["--device", "no-such-disk"], "--device no-such-disk: /dev/no-such-disk: No such file"),
+        (
+            &["--device", "no-such-disk"],
+            "--device no-such-disk: no-such-disk: no such block device",
+        ),
         (&["--device", "/dev/null"], "is in a file system without a block device of its own"),
         (&["--device", "/proc"], "is in a file system without a block device of its own"),
         (&["--format", "perf", "--duration", "1s"], "--format: needs files"),
