@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The command line of steady-lab: names of devices, completions, and what wrong input is told."""
+"""The command line of steady-lab: names of devices, completions, and messages about wrong input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steady_lab.paths import PROJECT
 LAB = PROJECT / "build" / "bin" / "steady-lab"
 PASSWD = "/etc/passwd"
 
-# Words, exit status, and what the message must have: option or file, value, remedy.
+# Words, exit status, and words of the message: option or file, value, remedy.
 WRONG = [
     ("", 2, "required: COMMAND"),
     ("nonsense", 2, "'nonsense' choose from 'root', 'devices'"),

@@ -60,7 +60,7 @@ def _run(args: argparse.Namespace) -> int:
     traces = read_trace_sections(args.trace)
     tunes = read_tune_sections(args.tune)
     measured = read_bench_sections(args.bench)
-    # What is given can be shown without any figure.
+    # Given files can be shown without any figure.
     has_figures = any(results.glob("*.json")) or not (traces or tunes or measured)
     sections = [*measured, *(read_sections(results) if has_figures else [])]
     print(f"report: {write_page(sections, args.build, traces, tunes)}")
