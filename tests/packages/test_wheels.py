@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,26 @@ def test_a_tree_is_unpacked_once_per_content(work: Path) -> None:
     assert [(place / "file").read_text() for place in places] == ["one", "other", "one"]
     assert places[0] == places[2] != places[1]
     assert sorted((work / "trees").iterdir()) == sorted(places[:2])
+
+
+def test_the_lab_is_packed_from_a_tarball_below_another_repository(work: Path) -> None:
+    outer, project = work / "outer", work / "outer" / "steadyio"
+    project.mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet", outer], check=True)
+    with subprocess.Popen(
+        ["git", "archive", "HEAD"], cwd=PROJECT, stdout=subprocess.PIPE
+    ) as packed:
+        subprocess.run(["tar", "-x", "-C", project], stdin=packed.stdout, check=True)
+    for name in ("scripts/wheels", "lab/pyproject.toml", "lab/README.md"):
+        shutil.copy(PROJECT / name, project / name)
+    (project / "build").mkdir()
+    (project / "build" / "venv").symlink_to(PROJECT / "build" / "venv")
+    (project / "build" / "scratch").write_text("of an earlier build")
+    subprocess.run([project / "scripts" / "wheels", work / "wheels", "steady-lab"], check=True)
+    (wheel,) = (work / "wheels").glob("steady_lab-*.whl")
+    with zipfile.ZipFile(wheel) as whole:
+        archive = whole.extract("steady_lab/tree.tar.xz", work)
+    with tarfile.open(archive) as tree:
+        names = set(tree.getnames())
+    assert "kernel/k2/k2_main.c" in names
+    assert not [name for name in names if name.startswith("build")]

@@ -7,6 +7,7 @@ import fcntl
 import gc
 import importlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -400,3 +401,19 @@ def test_a_recorder_that_is_dropped_finishes(steadyio: ModuleType, work: Path) -
     del channel
     gc.collect()
     assert sum(1 for _ in steadyio.read(work)) == 2
+
+
+def test_the_wheel_is_for_many_systems_and_describes_itself(site_packages: Path) -> None:
+    (information,) = site_packages.glob("steadyio-*.dist-info")
+    tags = re.findall(r"^Tag: (.*)$", (information / "WHEEL").read_text(), re.MULTILINE)
+    assert tags and all(re.match(r"cp39-abi3-manylinux_2_\d+_", tag) for tag in tags)
+    assert "Records messages on storage" in (information / "METADATA").read_text()
+
+
+def test_the_example_of_the_readme_runs(python: Path, work: Path) -> None:
+    text = (PROJECT / "device" / "python" / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    done = subprocess.run(
+        [python, "-c", code], cwd=work, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "/joint b'position 1'\n"
