@@ -62,8 +62,18 @@ def test_the_packages_are_installed_and_built(story: Story) -> None:
 
 
 def test_the_alert_rules_and_the_dashboard_are_there(story: Story) -> None:
-    files = run(story.root, "cd /usr/share/steadyio && ls */*").split()
+    files = run(story.root, "cd /usr/share/steadyio && ls grafana/* prometheus/*").split()
     assert files == ["grafana/steadyio.json", "prometheus/steadyio.rules.yml"]
+
+
+def test_the_installed_examples_and_documents_are_enough_for_a_bound(story: Story) -> None:
+    assert "robot" in run(story.root, "steady examples")
+    made = "steady examples robot >tasks.toml; steady examples foresee-ncemad9d-usb >card.toml"
+    run(story.root, f"{made}; steady bound card.toml tasks.toml")
+    run(story.root, "steady apply card.toml tasks.toml --disk mmcblk0 --root /tmp/image")
+    named = run(story.root, "steady bench --help | grep -o '/usr/share/doc/[^ ;)]*'").split()
+    assert named
+    run(story.root, f"cat {' '.join(named)} >/dev/null; rm -f tasks.toml card.toml")
 
 
 def test_a_newer_kernel_gets_its_modules(story: Story) -> None:
