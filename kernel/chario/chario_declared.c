@@ -49,9 +49,9 @@ static bool is_reserved_node(const struct range_of_memory *range)
 }
 
 /*
- * RAM that was set aside, as /proc/iomem has it: Reserved, Soft Reserved or Persistent Memory. Video
- * memory, ROMs and the firmware's tables have page structures on a PC, too, and are not the kernel's
- * RAM either. Its first MiB, where ROMs are, is Reserved in parts.
+ * RAM that was set aside, as /proc/iomem has it: Reserved, Soft Reserved or Persistent Memory.
+ * Video memory, ROMs and the firmware's tables have page structures on a PC, too, and are not the
+ * kernel's RAM either. Its first MiB, where ROMs are, is Reserved in parts.
  */
 static bool is_reserved_resource(const struct range_of_memory *range)
 {
@@ -111,8 +111,8 @@ int chario_declared_add(const char *text)
 		return -EINVAL;
 	}
 	if (!is_reserved(&ranges[range_count])) {
-		pr_err("%s: memory: %#llx+%#llx is not reserved RAM (see /proc/iomem)\n", CHARIO_NAME,
-		       ranges[range_count].start, ranges[range_count].bytes);
+		pr_err("%s: memory: %#llx+%#llx is not reserved RAM (see /proc/iomem)\n",
+		       CHARIO_NAME, ranges[range_count].start, ranges[range_count].bytes);
 		return -EINVAL;
 	}
 	range_count++;

@@ -434,9 +434,9 @@ static const char *k2_task_state(const struct k2_task_shown *shown)
 static size_t k2_task_print_counts(const struct k2_task_counts *counts, char *text, size_t size)
 {
 	static const char *const names[K2_CAUSES] = {
-		[K2_CAUSE_POLICY] = "k2",	[K2_CAUSE_DEVICE] = "device",
-		[K2_CAUSE_EARLY] = "early_job", [K2_CAUSE_LATE] = "late_job",
-		[K2_CAUSE_BYPASS] = "bypass",	[K2_CAUSE_FORCED] = "forced",
+		[K2_CAUSE_POLICY] = "k2",	  [K2_CAUSE_DEVICE] = "device",
+		[K2_CAUSE_EARLY] = "early_job",	  [K2_CAUSE_LATE] = "late_job",
+		[K2_CAUSE_BYPASS] = "bypass",	  [K2_CAUSE_FORCED] = "forced",
 		[K2_CAUSE_DISPATCH] = "dispatch",
 	};
 	unsigned int cause;

@@ -5,8 +5,8 @@
  *
  * Before each command a lane asks k2. A command of a lower level never goes before a request of a
  * higher one; of the same level, who has waited longer goes first. A lane's background takes
- * turns with metadata and best effort. While a lane has the card, k2 dispatches nothing; while one waits, nothing
- * that comes after it.
+ * turns with metadata and best effort. While a lane has the card, k2 dispatches nothing; while one
+ * waits, nothing that comes after it.
  *
  * chario finds this by symbol_get(), so that it loads without k2.
  */

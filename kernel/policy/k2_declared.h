@@ -45,7 +45,7 @@ struct k2_declaration {
 enum k2_cause {
 	K2_CAUSE_POLICY, /* it should not have: k2's fault */
 	K2_CAUSE_DEVICE, /* a command took longer than the limit of its time */
-	K2_CAUSE_DISPATCH, /* a command would have kept its limit, had the driver begun it at once */
+	K2_CAUSE_DISPATCH, /* it did so only because the driver began it late */
 	K2_CAUSE_EARLY, /* the job came before its time */
 	K2_CAUSE_LATE, /* the job came after its time */
 	K2_CAUSE_BYPASS, /* a request that k2 is not shown was with the device */
