@@ -16,13 +16,14 @@ EVENTS = "/sys/kernel/tracing/events/block/block_rq_insert"
 SCRIPT = f"""set -e
 mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
 echo mono >/sys/kernel/tracing/trace_clock
-echo 'comm == "steady"' >{EVENTS}/filter
+echo 'comm == "steady-guest"' >{EVENTS}/filter
 echo 1 >{EVENTS}/enable
-{GUEST_PROJECT}/build/bin/steady-guest bench {GUEST_PROJECT}/{WORKLOAD} --device {{node}} --json >record
+{GUEST_PROJECT}/build/bin/steady-guest bench {GUEST_PROJECT}/{WORKLOAD} --device {{node}} --json \\
+    >record
 cp /sys/kernel/tracing/trace trace
 """
-# "steady-57 [000] d.... 1.234567: block_rq_insert: 179,0 RS 4096 () 1234 + 8 [steady]"
-EVENT = re.compile(r"^\s*steady-\d+ .* (\d+\.\d+): block_rq_insert: \S+ R\S* (\d+) ", re.MULTILINE)
+# "steady-guest-57 [000] d.... 1.234567: block_rq_insert: 179,0 RS 4096 () 1234 + 8 [steady-guest]"
+EVENT = re.compile(r"^\s*steady-guest-\d+ .* (\d+\.\d+): block_rq_insert: \S+ R\S* (\d+) ", re.MULTILINE)
 # Between the thread's wake-up and the request, and the time of day that the trace rounds to us.
 LATE_MS = 0.1
 

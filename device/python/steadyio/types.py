@@ -28,8 +28,8 @@ class Topic:
     record_bytes_max: longest record, in bytes. period_s: time between records; None: irregular.
     encoding: of the records, "json" or "cdr" for example. metadata: free keys and values.
     latched: the last record is written again into each new segment, so that a ring that has wrapped
-    can be replayed. ring_bytes: memory between append() and the writer thread; None: one second of records, or of
-    topics without a period their share of 32 MiB.
+    can be replayed. ring_bytes: memory between append() and the writer thread; None: one second
+    of records, or of topics without a period their share of 32 MiB.
     """
 
     name: str
