@@ -23,7 +23,9 @@ echo 1 >{EVENTS}/enable
 cp /sys/kernel/tracing/trace trace
 """
 # "steady-guest-57 [000] d.... 1.234567: block_rq_insert: 179,0 RS 4096 () 1234 + 8 [steady-guest]"
-EVENT = re.compile(r"^\s*steady-guest-\d+ .* (\d+\.\d+): block_rq_insert: \S+ R\S* (\d+) ", re.MULTILINE)
+EVENT = re.compile(
+    r"^\s*steady-guest-\d+ .* (\d+\.\d+): block_rq_insert: \S+ R\S* (\d+) ", re.MULTILINE
+)
 # Between the thread's wake-up and the request, and the time of day that the trace rounds to us.
 LATE_MS = 0.1
 
