@@ -132,7 +132,7 @@ def test_damaged_archive_leaves_nothing_behind(
 
 def test_k2_refuses_a_release_it_was_not_tested_on() -> None:
     folder = PROJECT / "kernel" / "k2"
-    command = ["make", "-f", folder / "Kbuild", f"src={folder}", "VERSION=6", "PATCHLEVEL=6"]
+    command = ["make", "-f", f"{folder}/Kbuild", f"src={folder}", "VERSION=6", "PATCHLEVEL=6"]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert refused.returncode != 0
     assert "k2 supports Linux 6.1, 6.12, and 6.17 or newer, not 6.6" in refused.stderr

@@ -29,7 +29,7 @@ KNOWN = PROJECT / "tests" / "rust_circles.tsv"
 def modules(crate: str) -> dict[Module, str]:
     """The text of each module that has a file, without its tests and comments."""
     source = PROJECT / "device" / crate / "src"
-    found = {}
+    found: dict[Module, str] = {}
     for path in source.rglob("*.rs"):
         parts = path.relative_to(source).with_suffix("").parts
         if parts[-1] in ("mod", "lib", "main"):
@@ -116,7 +116,12 @@ def test_no_module_joins_a_circle_of_imports(crate: str) -> None:
 
 
 def test_a_circle_through_another_module_is_found() -> None:
-    edges = {("a",): {("b",)}, ("b",): {("c",)}, ("c",): {("a",)}, ("d",): {("a",)}}
+    edges: dict[Module, set[Module]] = {
+        ("a",): {("b",)},
+        ("b",): {("c",)},
+        ("c",): {("a",)},
+        ("d",): {("a",)},
+    }
     assert in_circles(edges) == {"a", "b", "c"}
 
 
