@@ -14,7 +14,7 @@
  * without that, mmcblk, which keeps the host as long as it has requests, would let it wait for
  * seconds. What mmcblk has started ends first. The queue cannot be held back from a dispatcher that
  * runs and finds new requests all the time, so after FREEZE_AFTER_MS no new requests are let into
- * the queue, and what is in it ends.
+ * the queue, and its requests end.
  *
  * The card goes back as soon as nothing real-time waits here. Background of a lane uses it for one
  * command, and then leaves it to mmcblk for as long as that took.
@@ -99,7 +99,7 @@ void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct m
 	blk_mq_quiesce_queue_nowait(lane->queue);
 	if (lane->order.has_card) {
 		__mmc_claim_host(card->host, ctx, NULL);
-		/* What goes past k2 waits for the host from now on, where it is seen. */
+		/* Requests that bypass k2 wait for the host from now on, where they are seen. */
 		blk_mq_unquiesce_queue(lane->queue);
 	} else {
 		claim_from_queue(lane, card, ctx);
@@ -176,7 +176,7 @@ bool chario_lane_may_go(struct chario_lane *lane, u8 level, u64 since_ns)
 	case K2_LANE_GO:
 		break;
 	}
-	/* What goes past k2, or a rescan: it takes the host when it is released. */
+	/* A request that bypasses k2, or a rescan: it takes the host when it is released. */
 	if (has_host && waitqueue_active(&lane->host->wq)) {
 		ask_in(lane, YIELD_US);
 		return false;

@@ -148,7 +148,7 @@ static struct chario_op *next_step(struct chario_queue *queue)
 
 /*
  * Called with the turn. Whether next_step() may start what is best, which only a lane has to ask
- * for. If not, whoever goes first gets the host, and k2 or a timer calls chario_queue_wake().
+ * for. If not, the first one gets the host, and k2 or a timer calls chario_queue_wake().
  */
 static bool may_start(struct chario_disk *disk)
 {

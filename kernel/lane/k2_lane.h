@@ -52,7 +52,7 @@ struct k2_lane {
 struct k2_lane_order {
 	/* A command of @level waits since @since_ns (monotonic): may it go now? */
 	enum k2_lane_answer (*ask)(struct k2_lane *lane, u8 level, u64 since_ns);
-	/* The host is released. @waits: a command that was told to wait still does. */
+	/* The host is released. @waits: a command still waits. */
 	void (*give)(struct k2_lane *lane, bool waits);
 };
 

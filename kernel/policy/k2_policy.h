@@ -122,7 +122,7 @@ struct k2_policy {
 	u64 rt_unguarded_ns_max;
 	u64 rt_unguarded_count;
 
-	/* Told by the caller: beside the queues a real-time lane wants the device, or has it. */
+	/* Set by the caller: a real-time lane wants the device, or has it. */
 	bool lane_is_rt;
 
 	/*

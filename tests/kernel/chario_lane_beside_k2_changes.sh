@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: k2 comes and goes, with its module and with the card, while lanes are used beside mmcblk
+# DESCRIPTION: k2 comes and goes, with its module and with the card, while lanes are used next to mmcblk
 # DEVICE: test-plain
 # MODULES: chario
 # COMPAT: claim_disk.h unfreeze_queue.h

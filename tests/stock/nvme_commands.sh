@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # `steady direct` on a namespace's own character device: what is written there is on the block device,
-# what is in use is refused, and who may not is told why. Of times nothing is asserted.
+# a namespace in use is rejected, and a user without the right learns why. No times are asserted.
 . "$STEADY_STOCK/lib.sh"
 set -e
 
 disk=${STEADY_DISKS%% *}
 name=${disk#/dev/}
 node=/dev/ng${name#nvme}
-# NAME TEXT COMMAND...: status 2, and what it says.
+# NAME TEXT COMMAND...: status 2, and this text.
 refused() {
 	name_of=$1 says=$2
 	shift 2

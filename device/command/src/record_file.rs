@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file for a record. A regular file is replaced when the record is complete, and keeps its owner and mode;
-//! otherwise it is unchanged. What is not one, such as /dev/null or a FIFO, is written into and stays what it is.
+//! otherwise it is unchanged. Another file, such as /dev/null or a FIFO, is written into and stays what it is.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};

@@ -92,7 +92,7 @@ pub enum StoreError {
     Memory(#[from] MemoryError),
     #[error("the store was opened read-only")]
     ReadOnly,
-    /// What is on the device is the state before or after the change that failed.
+    /// The device has the state before or after the change that failed.
     #[error("an earlier write or flush of the records failed: open the store again")]
     Failed,
     /// By a path that no lock covers. Nothing that was staged counts.

@@ -99,7 +99,7 @@ pub struct Current {
     pub extents: BTreeMap<u64, Extent>,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Clone)]
 pub struct Examined {
     pub geometry: Geometry,

@@ -18,13 +18,13 @@ use crate::storage::{BLOCK_BYTES, Storage};
 /// Read at once in a search.
 const SEARCHED_BYTES: u64 = 4 << 20;
 
-/// What is to be written.
+/// The superblock to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     geometry: Geometry,
     /// Where the good superblock is; 0 is the first one's place.
     pub good_at: u64,
-    /// Where the other one will be, and what is there; None: it is good.
+    /// Where the other one will be, and the damage there; None: it is good.
     pub damaged: Option<(u64, NoSuperblock)>,
 }
 

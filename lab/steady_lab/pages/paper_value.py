@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Where our value for a paper's element is: a record, a check, a table of a page, or a proof.
 
-record  a cell of docs/results/records/NAME.csv, or the ratio of two
-figure  the quantity of a figure's [[check]], which must pass
-page    a cell of a table that a command writes into a page, or the ratio of two
-table   a cell of a table of docs/results/records/NAME.tables.csv, or the ratio of two
-proof   a file that contains a text: a test, a source, a spec
+record  a cell of docs/results/records/NAME.csv, or the ratio of two.
+figure  the quantity of a figure's [[check]], which must pass.
+page    a cell of a table that a command writes into a page, or the ratio of two.
+table   a cell of a table of docs/results/records/NAME.tables.csv, or the ratio of two.
+proof   a file that contains a text: a test, a source, a spec.
 """
 
 from __future__ import annotations

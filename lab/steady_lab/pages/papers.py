@@ -108,7 +108,7 @@ def _is_within(element: Element, number: float) -> bool:
 
 
 def _shown(element: Element, values: list[float | str]) -> str:
-    """Return one value, the range of several, and what is said in words."""
+    """Return one value, the range of several, and the words."""
     numbers = sorted(value for value in values if isinstance(value, float))
     texts = list(dict.fromkeys(value for value in values if isinstance(value, str)))
     ends = list(dict.fromkeys(_number(each) for each in (*numbers[:1], *numbers[-1:])))

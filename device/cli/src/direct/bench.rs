@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Offset and length of what is measured.
+/// Offset and length of the measured part.
 fn part(arguments: &Arguments, disk: &Disk) -> anyhow::Result<(u64, u64)> {
     let writes = arguments.op == Op::Write;
     let (start, rest) = super::rest(disk, arguments.offset, writes);

@@ -171,7 +171,7 @@ pub fn discards(proc: &Path, disk: &Path, numbers: &[u64]) -> Vec<PathBuf> {
     sending.map(|mount| mount.place).collect()
 }
 
-/// Every file system that can be written sends them, unless it was told not to.
+/// Every file system that can be written sends them, unless an option says no.
 fn flushers(proc: &Path, devices: &[String]) -> Vec<PathBuf> {
     let quiet = ["ro", "nobarrier", "barrier=0", "fsync_mode=nobarrier"];
     let found = mounts(proc, devices).into_iter();

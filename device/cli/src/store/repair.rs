@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady store repair`: a superblock from its copy, and what was done.
+//! `steady store repair`: a superblock from its copy.
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The latched messages that the newest segments hold when a recording starts.
 //!
-//! Whoever latches a topic publishes once. So a restart has to carry the message over, or it would go
+//! A program publishes a latched topic once. A restart has to carry the message over, or it would go
 //! with the segment that holds it.
 
 use std::collections::HashMap;

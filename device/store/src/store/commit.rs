@@ -102,7 +102,7 @@ impl<S: Storage> Store<S> {
         self.storage.write_at(&bytes, at).map_err(io_error("writing a snapshot"))
     }
 
-    /// Before contents are written. What was read a moment ago is not read again.
+    /// Before contents are written. Records read a moment ago are not read again.
     pub(super) fn before_contents(&mut self) -> Result<(), StoreError> {
         if self.settled { self.check_generation() } else { self.settle() }
     }

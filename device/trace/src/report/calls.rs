@@ -183,8 +183,8 @@ fn file_of(io: &Io, processes: &Processes) -> (u32, Option<i32>) {
     (if io.fd.is_some() { processes.of(io.pid) } else { io.pid }, io.fd)
 }
 
-/// Whether a call without a request of its own has to do with storage. A read or write, or a call that fetches what has
-/// completed, may be about a socket or a pipe: unless it waited for something of storage, or others of the same file, or
+/// Whether a call without a request of its own has to do with storage. A read or write, or a call that fetches
+/// completions, may be about a socket or a pipe. It is not if it waited for storage, or if others of the same file, or
 /// operations of the same thread, had requests.
 fn is_of_storage(item: &Item, files: &BTreeSet<(u32, Option<i32>)>, processes: &Processes) -> bool {
     use WaitedFor::{Cpu, Lock, Running, Unknown, Worker};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is asked of a trace, and how much of it that hides.
+//! The question to a trace, and how much of it that hides.
 
 use serde::Serialize;
 use steadyio_core::kernel::Kernel;

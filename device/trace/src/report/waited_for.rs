@@ -26,7 +26,7 @@ pub enum WaitedFor {
     Cpu,
     /// Nothing: it was running.
     Running,
-    /// It slept, or no event tells what it did.
+    /// It slept, or no event shows its state.
     Unknown,
 }
 
@@ -39,7 +39,7 @@ impl WaitedFor {
             OtherRequest => "waiting for a request of others",
             Journal => "waiting for the journal",
             DirtyThrottling => "throttled in balance_dirty_pages",
-            Readahead => "waiting for what it had begun to read ahead",
+            Readahead => "waiting for readahead that it had begun",
             Writeback => "waiting for writeback",
             Worker => "waiting for a worker of io_uring",
             Lock => "waiting for a lock of the kernel",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Latched topics: the last message of each is repeated in front of every new segment.
 //!
-//! So a ring that has wrapped, or one segment of it, can be replayed. Only the writer thread keeps a
+//! A ring that has wrapped, or one segment of it, can be replayed. Only the writer thread keeps a
 //! copy: an append costs what it costs for other topics.
 
 use super::{Full, Message, Stage, Stop};
@@ -15,7 +15,7 @@ pub struct Held {
     pub payload: Vec<u8>,
 }
 
-/// What is known of a channel.
+/// The state of a channel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Latch {
     /// It is not latched.

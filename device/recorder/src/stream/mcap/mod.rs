@@ -81,7 +81,7 @@ impl McapStream {
         }
     }
 
-    /// What was declared so far, by identifier.
+    /// The topics declared so far, by identifier.
     pub fn topics(&self) -> &std::collections::BTreeMap<u16, Topic> {
         self.declared.topics()
     }

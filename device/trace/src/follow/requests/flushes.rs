@@ -41,7 +41,7 @@ struct Ended {
     flush: Flush,
     /// The sectors of those completed after it.
     served: Vec<u64>,
-    /// What these were told, where the flush request itself was not: 0, or a negative errno.
+    /// The error that these got, where the flush request itself got none: 0, or a negative errno.
     error: i32,
 }
 
@@ -163,7 +163,7 @@ impl Flushes {
 
         let at = |rest: &Rest, sector: u64| rest.begin == sector || rest.end == sector;
         let fitting = |sector: u64| rests[..due].iter().filter(|rest| at(rest, sector)).count();
-        // Device mapper's flushes have the sector of what is mapped there.
+        // Device mapper's flushes have the sector that is mapped there.
         let asks = |sector: u64| {
             sector == 0 || waiters[..waiting].iter().any(|(_, asker)| asker.sector == sector)
         };

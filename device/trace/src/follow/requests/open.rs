@@ -79,7 +79,7 @@ impl Open {
         if self.started { self.request.sector } else { self.sector }
     }
 
-    /// What is known of it, at its first sector.
+    /// The request as seen, at its first sector.
     pub fn as_seen(&self) -> Request {
         Request { sector: self.first_sector(), ..self.request.clone() }
     }

@@ -85,7 +85,7 @@ impl Pattern {
         Pattern(pieces)
     }
 
-    /// The values of a line that fits; or how many pieces do, and what is expected in place of what is found there.
+    /// The values of a line that fits; or how many pieces do, and the expected text after them.
     pub fn read<'a>(&self, line: &'a [u8]) -> Result<Values<'a>, (usize, String)> {
         let mut reading =
             Reading { pieces: &self.0, line, values: Values::default(), furthest: (0, 0) };

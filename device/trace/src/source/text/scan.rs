@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-/// What is left of a line. Each part is read if it stands there; what was read before stays read.
+/// The rest of a line. Each part is read if it stands there; what was read before stays read.
 #[derive(Clone, Copy, Debug)]
 pub struct Scan<'a>(pub &'a [u8]);
 
