@@ -30,7 +30,7 @@ fn the_reference_page_shows_what_its_commands_print() {
         assert_eq!(printed(arguments), expected, "of: steady model {arguments}");
         shown += 1;
     }
-    assert_eq!(shown, 2, "examples on the page");
+    assert_eq!(shown, 1, "examples on the page");
 }
 
 #[test]
@@ -46,35 +46,6 @@ fn a_measured_speed_above_the_limits_is_said_to_disprove_what_they_assume() {
     let disproved = "read: measured is above many cores: a stage serves several requests at a time";
     assert!(said(138.0).contains(disproved), "{}", said(138.0));
     assert!(!said(11.8).contains("measured is above"), "{}", said(11.8));
-}
-
-/// What the page says of the e.MMC analysis paper in words, as `--compare` has no quantity for it.
-#[test]
-fn the_reference_page_is_right_about_what_else_does_not_follow() {
-    let page = fs::read_to_string(format!("{ROOT}/docs/reference/steady-model.md")).unwrap();
-    let document: Value =
-        serde_json::from_str(&printed("experiments/spans/s5.toml --json")).unwrap();
-    let number = |entry: usize, path: &str| {
-        document["predictions"][entry].pointer(path).unwrap().as_f64().unwrap()
-    };
-    let (sync_write, direct_write, direct_read, random_read) = (0, 1, 3, 4);
-    let pre_ms = number(random_read, "/spans/0/us") / 1_000.0;
-    let all_ms = number(random_read, "/queue/many_cores/us") / 1_000.0;
-    let maximum = |entry| number(entry, "/limits_mib_s/no_device");
-    let single_thread = number(direct_read, "/limits_mib_s/single_thread");
-    let measured = number(direct_read, "/measured_mib_s");
-    assert!(measured > single_thread);
-    for says in [
-        format!("the left side is {all_ms:.1} ms, Pre_D × N is {:.1} ms", pre_ms * 32.0),
-        format!("Pre_D × N² is {:.0} ms", pre_ms * 32.0 * 32.0),
-        format!("644 / 182 is {:.1}", maximum(direct_write) / maximum(sync_write)),
-        format!(
-            "{measured:.0} MB/s, above their theoretical single-thread speed of {single_thread:.0}"
-        ),
-    ] {
-        let one_line = page.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(one_line.contains(&says), "not on the page: {says}");
-    }
 }
 
 #[test]

@@ -97,7 +97,7 @@ const DEVICES: &[Wrong] = &[
     ("store create new --size 1", 2, &["new", "too few", "at least"]),
     ("store create none", 2, &["none: does not exist", "--size"]),
     ("store create garbage", 1, &["garbage holds other data", "--force"]),
-    ("store put garbage x garbage", 2, &["'x'", "<ID>", "a whole number"]),
+    ("store put garbage x garbage", 2, &["ID x", "a number of 0 to"]),
     ("store get garbage 1 y", 1, &["garbage: holds no store", "steady store create"]),
     ("store list /no/file", 1, &["/no/file: No such file"]),
     ("store delete garbage", 2, &["<ID>"]),
