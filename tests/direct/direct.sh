@@ -42,7 +42,8 @@ cmp data back
 regions="its regions are: 1048576+8388608, 16777216+1048576ro"
 refused outside 2 "$regions" read $node back --offset 9M --bytes 4K
 refused edge 2 "$regions" read $node back --offset 9433088 --bytes 8K
-refused read-only 2 "region 16777216+1048576ro of $node is read-only" write $node data --offset 16M --destroy-data chardisk0
+head -c 64K data >part
+refused read-only 2 "region 16777216+1048576ro of $node is read-only" write $node part --offset 16M --destroy-data chardisk0
 refused end 2 "ends at" read $node back --offset 256M --bytes 4K
 cmp data back
 # Without an offset: the first region.

@@ -16,7 +16,8 @@ knob mmcblk0 iosched/rt_block_us $bound_us
 alone_ns=$(p99_ns 0)
 beside_ns=$(p99_ns 1)
 echo "alone $alone_ns, beside background $beside_ns"
-expect_at_most "real-time beside background" "$beside_ns" $((alone_ns + bound_us * 1000 / 2))
+# Without waiting it is near the bound. How far below depends on the phase of the first requests.
+expect_at_most "real-time beside background" "$beside_ns" $((alone_ns + bound_us * 750))
 expect_at_least "requests waited for" "$(k2_count mmcblk0 rt anticipated)" 800
 
 # The reader stops, and the device is left idle for its next request. Nobody else makes any then.
