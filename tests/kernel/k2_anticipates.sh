@@ -14,10 +14,11 @@ bound_us=440
 use_k2 mmcblk0 1 0
 knob mmcblk0 iosched/rt_block_us $bound_us
 alone_ns=$(p99_ns 0)
+# One run first: this is about requests on a device that k2 has seen.
+p99_ns 1 >"$SCRATCH/learned"
 beside_ns=$(p99_ns 1)
 echo "alone $alone_ns, beside background $beside_ns"
-# Without waiting it is near the bound. How far below depends on the phase of the first requests.
-expect_at_most "real-time beside background" "$beside_ns" $((alone_ns + bound_us * 750))
+expect_at_most "real-time beside background" "$beside_ns" $((alone_ns + bound_us * 1000 / 2))
 expect_at_least "requests waited for" "$(k2_count mmcblk0 rt anticipated)" 800
 
 # The reader stops, and the device is left idle for its next request. Nobody else makes any then.

@@ -237,11 +237,14 @@ mod tests {
             ("sys/block/dm-0/dev", "253:0\n"),
             (
                 "proc/self/mountinfo",
-                "31 1 179:1 / /data rw - ext4 /dev/mmcblk0p1 rw,lazytime\n\
-                 32 1 179:1 / /quiet rw - ext4 /dev/mmcblk0p1 rw,nobarrier\n\
-                 33 1 179:1 / /image rw - squashfs /dev/mmcblk0p1 ro\n\
-                 34 1 253:0 / /crypt rw - ext4 /dev/dm-0 rw\n\
-                 35 1 8:1 / /other rw - ext4 /dev/sda1 rw\n",
+                &[
+                    "31 1 179:1 / /data rw - ext4 /dev/mmcblk0p1 rw,lazytime",
+                    "32 1 179:1 / /quiet rw - ext4 /dev/mmcblk0p1 rw,nobarrier",
+                    "33 1 179:1 / /image rw - squashfs /dev/mmcblk0p1 ro",
+                    "34 1 253:0 / /crypt rw - ext4 /dev/dm-0 rw",
+                    "35 1 8:1 / /other rw - ext4 /dev/sda1 rw",
+                ]
+                .join("\n"),
             ),
         ]);
         assert_eq!(found.flushers, [PathBuf::from("/data"), PathBuf::from("/crypt")]);
