@@ -104,10 +104,10 @@ pub const GAPS_ROOM_BYTES: usize = 192;
 const _: () = {
     let entry = 4 + GAPS_FIELDS[2].len() + 4 + DIGITS_MAX;
     let record = RECORD_HEAD_BYTES + 4 + GAPS_NAME.len() + 4 + GAPS_FIELDS.len() * entry;
-    assert!(record + REPEATED_RECORD_BYTES + RECORD_HEAD_BYTES <= GAPS_ROOM_BYTES);
+    // Next to the gaps: how many of the first blocks of data repeat latched messages.
+    let repeated = RECORD_HEAD_BYTES + 4;
+    assert!(record + repeated + RECORD_HEAD_BYTES <= GAPS_ROOM_BYTES);
 };
-/// Next to the gaps in a tail: how many of the first blocks of data repeat latched messages.
-const REPEATED_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 4;
 
 /// Nothing if there are none.
 pub(super) fn put_repeated(put: &mut Put<'_>, blocks: u32) {
