@@ -14,14 +14,13 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "scheduler.h"
+#include "task_numbers.h"
 
 #define US_NS	     1000ULL
 #define MS_NS	     1000000ULL
 #define KIB	     1024U
-#define TASKS_MAX    32
 #define REQUESTS_MAX 4096
 #define PROCESSES    3 /* of the background */
 /* Owners of requests: tasks by number, then the background. */
@@ -30,32 +29,6 @@
 #define SECTORS	    4194304ULL
 /* Trials begin here, after jitter that is negative. */
 #define BEGIN_NS (200 * MS_NS)
-
-static struct {
-	u64 inflight_max, split_kib, rt_block_us, background_wait_ms_max, max_sectors_kb;
-	u64 host_us; /* added to each command */
-	u64 bg_read, bg_write, bg_kib, bg_durable, bg_discard_kib;
-	u64 bg_flush_us; /* least distance of flushes; 0: none */
-	u64 bg_depth; /* requests queued */
-	u64 fua_bypasses; /* as on 6.1 */
-	u64 greedy; /* background is always there, and as large as it can be; tasks are periodic */
-	/* Limits of the card's times, for declared tasks. */
-	u64 read_limit_ns, read_limit_per_kib_ns, write_limit_ns, write_limit_per_kib_ns;
-	u64 trials, periods, load_seed;
-} load = {
-	.inflight_max = 1,
-	.max_sectors_kb = 512,
-	.bg_depth = 8,
-	.trials = 20,
-	.periods = 100,
-	.load_seed = 1,
-};
-
-struct task_numbers {
-	u64 write, durable, level, kib, period_us, jitter_us, cpu_us;
-	u64 ios, at_once; /* per job, and of these submitted together */
-	u64 block_us, think_us, exact; /* it is declared, if block_us is not 0 */
-};
 
 enum task_state {
 	WAITS, /* for its time */
@@ -80,7 +53,6 @@ static struct task {
 	u64 waited_ns_max, waited_over[K2_CAUSES], early;
 } tasks[TASKS_MAX];
 
-static u32 task_count;
 static struct request requests[REQUESTS_MAX], *free_requests;
 static u64 now_ns, random_state;
 /* What the background submits after each task's first job, and for how long that is counted. */
@@ -529,136 +501,14 @@ static void report(void)
 	printf("]}\n");
 }
 
-/* Numbers. */
-
-#define LOAD_NUMBER(name)                                                                          \
-	{                                                                                          \
-#name, &load.name                                                                  \
-	}
-#define TASK_NUMBER(name)                                                                          \
-	{                                                                                          \
-#name, offsetof(struct task_numbers, name)                                         \
-	}
-
-static u64 *load_number(const char *name, size_t length)
-{
-	static const struct {
-		const char *name;
-		u64 *value;
-	} numbers[] = {
-		LOAD_NUMBER(inflight_max),
-		LOAD_NUMBER(split_kib),
-		LOAD_NUMBER(rt_block_us),
-		LOAD_NUMBER(background_wait_ms_max),
-		LOAD_NUMBER(max_sectors_kb),
-		LOAD_NUMBER(host_us),
-		LOAD_NUMBER(bg_read),
-		LOAD_NUMBER(bg_write),
-		LOAD_NUMBER(bg_kib),
-		LOAD_NUMBER(bg_durable),
-		LOAD_NUMBER(bg_discard_kib),
-		LOAD_NUMBER(bg_flush_us),
-		LOAD_NUMBER(bg_depth),
-		LOAD_NUMBER(fua_bypasses),
-		LOAD_NUMBER(greedy),
-		LOAD_NUMBER(read_limit_ns),
-		LOAD_NUMBER(read_limit_per_kib_ns),
-		LOAD_NUMBER(write_limit_ns),
-		LOAD_NUMBER(write_limit_per_kib_ns),
-		LOAD_NUMBER(trials),
-		LOAD_NUMBER(periods),
-		LOAD_NUMBER(load_seed),
-		{},
-	};
-
-	for (size_t i = 0; numbers[i].name; i++)
-		if (strlen(numbers[i].name) == length && !strncmp(numbers[i].name, name, length))
-			return numbers[i].value;
-	return (u64 *)card_number(name, length);
-}
-
-static u64 *task_number(const char *name, size_t length)
-{
-	static const struct {
-		const char *name;
-		size_t offset;
-	} numbers[] = {
-		TASK_NUMBER(write),
-		TASK_NUMBER(durable),
-		TASK_NUMBER(level),
-		TASK_NUMBER(kib),
-		TASK_NUMBER(ios),
-		TASK_NUMBER(at_once),
-		TASK_NUMBER(period_us),
-		TASK_NUMBER(cpu_us),
-		TASK_NUMBER(jitter_us),
-		TASK_NUMBER(block_us),
-		TASK_NUMBER(think_us),
-		TASK_NUMBER(exact),
-		{},
-	};
-
-	for (size_t i = 0; numbers[i].name; i++)
-		if (strlen(numbers[i].name) == length && !strncmp(numbers[i].name, name, length))
-			return (u64 *)((char *)&tasks[task_count - 1].number + numbers[i].offset);
-	return NULL;
-}
-
-static bool parse_word(const char *word)
-{
-	const char *value = strchr(word, '=');
-	size_t length = value ? (size_t)(value - word) : 0;
-	u64 *to = NULL;
-	char *end;
-
-	if (value)
-		to = task_count ? task_number(word, length) : load_number(word, length);
-	if (!to) {
-		fprintf(stderr, "task_set: %s: must be NAME=NUMBER with a known name\n", word);
-		return false;
-	}
-	*to = strtoull(value + 1, &end, 10);
-	if (end == value + 1 || *end) {
-		fprintf(stderr, "task_set: %s: must be a whole number\n", word);
-		return false;
-	}
-	return true;
-}
-
-static bool parse(int count, char **words)
-{
-	for (int i = 1; i < count; i++) {
-		if (strcmp(words[i], "task")) {
-			if (!parse_word(words[i]))
-				return false;
-			continue;
-		}
-		if (task_count == TASKS_MAX) {
-			fprintf(stderr, "task_set: at most %d tasks\n", TASKS_MAX);
-			return false;
-		}
-		tasks[task_count++].number = (struct task_numbers){.ios = 1, .at_once = 1};
-	}
-	for (u32 i = 0; i < task_count; i++) {
-		const struct task_numbers *number = &tasks[i].number;
-
-		if (number->period_us && number->kib && number->ios && number->at_once &&
-		    number->level < K2_RT_LEVELS)
-			continue;
-		fprintf(stderr,
-			"task_set: task %u: needs period_us, kib, ios, at_once, level below 8\n",
-			i);
-		return false;
-	}
-	return task_count;
-}
-
 int main(int argc, char **argv)
 {
 	struct scheduler_settings settings;
 
-	if (!parse(argc, argv))
+	if (!task_numbers_parse(argc, argv))
 		return 2;
+	for (u32 i = 0; i < task_count; i++)
+		tasks[i].number = task_numbers[i];
 	settings = (struct scheduler_settings){
 		.inflight_max = (u32)load.inflight_max,
 		.split_kib = (u32)load.split_kib,
