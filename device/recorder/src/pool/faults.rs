@@ -2,14 +2,16 @@
 //! A device that fails when a test says so, over real files and real I/O.
 //!
 //! It has a cache that loses what no sync has covered: [`Faults::crash`] is what a power cut at this
-//! moment leaves, and a fault can empty the cache while the recording goes on. [`Disk`] asks it
-//! before each operation; it belongs to the recorder that the same thread starts next.
+//! moment leaves, and a fault can empty the cache while the recording goes on. Of a write in the
+//! cache, a power cut keeps nothing, all, or any of its sectors. [`Disk`] asks before each
+//! operation; it belongs to the recorder that the same thread starts next.
 //!
 //! [`Disk`]: super::direct_io::Disk
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
@@ -23,6 +25,9 @@ use tempfile::TempDir;
 use crate::mcap::encoder::FileRange;
 
 mod tests;
+
+/// A device writes each of them as a whole.
+const SECTOR_BYTES: usize = 512;
 
 /// What a fault is about.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,6 +83,30 @@ struct Cached {
 impl Cached {
     fn undo(&self, file: &File) {
         file.write_all_at(&self.before, self.offset).unwrap();
+    }
+
+    /// Undoes it, unless it was not lost; of some, any of their sectors. `arrived` has the offsets
+    /// of sectors that a later write has replaced.
+    fn undo_in_part(&self, file: &File, seed: u64, arrived: &mut HashSet<u64>) {
+        let draw = |of: u64| {
+            let mut hasher = DefaultHasher::new();
+            (seed, self.operation, self.offset, of).hash(&mut hasher);
+            hasher.finish()
+        };
+        let fate = draw(u64::MAX) % 4;
+        for (sector, before) in (0..).zip(self.before.chunks(SECTOR_BYTES)) {
+            let offset = self.offset + sector * SECTOR_BYTES as u64;
+            let is_kept = match fate {
+                0 => false,
+                1 => true,
+                _ => draw(sector) % 2 == 0,
+            };
+            if is_kept {
+                arrived.insert(offset);
+            } else if !arrived.contains(&offset) {
+                file.write_all_at(before, offset).unwrap();
+            }
+        }
     }
 }
 
@@ -212,8 +241,9 @@ impl Faults {
         Some((operation, result))
     }
 
-    /// A copy of the segments as a power cut leaves them now.
-    pub fn crash(&self, dir: &Path) -> TempDir {
+    /// A copy of the segments as a power cut may leave them now: without all that is in the cache,
+    /// or with what a seed decides.
+    pub fn crash(&self, dir: &Path, seed: Option<u64>) -> TempDir {
         let device = self.device().unwrap();
         let left = tempfile::tempdir().unwrap();
         for entry in fs::read_dir(dir).unwrap() {
@@ -223,7 +253,11 @@ impl Faults {
             let file = OpenOptions::new().write(true).open(path).unwrap();
             let inode = entry.metadata().unwrap().ino();
             let of_file = device.cache.iter().rev().filter(|cached| cached.inode == inode);
-            of_file.for_each(|cached| cached.undo(&file));
+            let mut arrived = HashSet::new();
+            of_file.for_each(|cached| match seed {
+                None => cached.undo(&file),
+                Some(seed) => cached.undo_in_part(&file, seed, &mut arrived),
+            });
         }
         left
     }

@@ -30,6 +30,8 @@ use crate::pool::meters::{Ended, Meters, RecordingState};
 const RECORD_BYTES: usize = 1_000;
 const EVER: u64 = u64::MAX;
 const LONG: Duration = Duration::from_secs(60);
+/// At each moment, next to the one that loses all that is not durable.
+const TORN_CUTS: u64 = 6;
 const ENGINES: [EngineChoice; 2] = [EngineChoice::Best, EngineChoice::Pwrite];
 
 fn ms(ms: u64) -> Duration {
@@ -207,13 +209,20 @@ impl Run {
         of(self.recorder.meters()).load(Ordering::Relaxed)
     }
 
-    /// What a power cut leaves now has all that is durable.
+    /// What a power cut leaves now has all that is durable, whichever sectors of the other writes
+    /// have arrived.
     fn check_crash(&self) -> BTreeMap<PathBuf, Vec<u64>> {
+        (0..TORN_CUTS).for_each(|seed| drop(self.check_cut(Some(seed))));
+        self.check_cut(None)
+    }
+
+    fn check_cut(&self, seed: Option<u64>) -> BTreeMap<PathBuf, Vec<u64>> {
         let account = self.account();
         assert_consistent(&account);
-        let left = self.faults.crash(self.dir.path());
+        let left = self.faults.crash(self.dir.path(), seed);
         let found = found(left.path());
-        assert!(ours(&found) >= account.durable.records, "{} of {account:?}", ours(&found));
+        let ours = ours(&found);
+        assert!(ours >= account.durable.records, "{ours} of {account:?}, seed {seed:?}");
         self.check_kept(left.path());
         found
     }

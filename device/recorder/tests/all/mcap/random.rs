@@ -8,7 +8,7 @@ use steadyio_recorder::mcap::recover::{State, examine};
 use steadyio_recorder::mcap::scan::Scanner;
 use steadyio_recorder::mcap::wire::Put;
 
-use super::segment::disk::{Disk, recover, recover_and_cut};
+use super::segment::disk::{Disk, recover, recover_and_tear, tear};
 use super::segment::doctor;
 use super::segment::{
     GROWING, LATE_CHANNELS, RECYCLED, Script, Sent, apply, read_indexed, read_linear,
@@ -99,7 +99,7 @@ proptest! {
     fn a_cut_leaves_a_prefix_with_all_that_was_durable(
         former in prop::collection::vec(act(), 0..60),
         acts in prop::collection::vec(act(), 0..60),
-        (at, torn, power) in (any::<prop::sample::Index>(), 0.0..1.0f64, 0..20_000usize),
+        (at, torn, power) in (any::<prop::sample::Index>(), any::<u64>(), 0..20_000usize),
     ) {
         let former = script(RECYCLED, 1, &former);
         let script = script(RECYCLED, 2, &acts);
@@ -107,10 +107,13 @@ proptest! {
         let writes = 3 + at.index(script.writes.len() - 2);
         script.writes[..writes].iter().for_each(|w| apply(&mut image, w, w.bytes.len()));
         if let Some(next) = script.writes.get(writes) {
-            apply(&mut image, next, (next.bytes.len() as f64 * torn) as usize);
+            let place = next.offset as usize..next.offset as usize + next.bytes.len();
+            let before = image[place.clone()].to_vec();
+            apply(&mut image, next, next.bytes.len());
+            tear(&mut image, place.start, &before, torn);
         }
         // A second cut; then again.
-        let image = recover_and_cut(image.clone(), power).unwrap_or(image);
+        let image = recover_and_tear(image.clone(), power, torn).unwrap_or(image);
         let (image, found) = recover(image).unwrap();
         prop_assert_eq!((found.state, found.damaged), (State::Finished, false));
         let messages = messages(&image);

@@ -4,12 +4,9 @@
 use steadyio_recorder::mcap::layout::{HEAD_BYTES, LayoutConfig, Placement};
 use steadyio_recorder::mcap::recover::State;
 
-use super::segment::disk::{recover, recover_and_cut};
+use super::segment::disk::{SECTOR_BYTES, recover, recover_and_cut};
 use super::segment::doctor;
 use super::segment::{GROWING, RECYCLED, Script, Sent, apply, read_indexed, read_linear};
-
-/// What a disk replaces at once.
-const SECTOR_BYTES: usize = 512;
 
 const SMALL: LayoutConfig =
     LayoutConfig { segment_bytes: 64 << 10, block_bytes_max: 8 << 10, ..RECYCLED };
