@@ -9,6 +9,7 @@ static struct {
 	u64 read_base_ns, read_per_kib_ns, read_jump_ns, read_slow_ns, read_jitter_ns;
 	u64 write_base_ns, write_per_kib_ns, write_jump_ns, write_slow_ns, write_jitter_ns;
 	u64 write_pause_kib, write_pause_ns, erase_base_ns, erase_per_kib_ns, flush_base_ns;
+	u64 write_runs, stall_period_us, stall_low_us, stall_high_us, heat_after_us, heat_percent;
 	u64 slow_period_us, slow_length_us, cache_kib, cache_base_ns, cache_per_kib_ns;
 	u64 ignored; /* size and identity, which change no time */
 } number = {
@@ -16,6 +17,7 @@ static struct {
 	.stripe_kib = 16,
 	.erase_base_ns = 1000000,
 	.flush_base_ns = 200000,
+	.heat_percent = 100,
 	.cache_base_ns = 20000,
 	.cache_per_kib_ns = 4000,
 };
@@ -51,6 +53,12 @@ static const struct {
 	NUMBER(flush_base_ns),
 	NUMBER(slow_period_us),
 	NUMBER(slow_length_us),
+	NUMBER(write_runs),
+	NUMBER(stall_period_us),
+	NUMBER(stall_low_us),
+	NUMBER(stall_high_us),
+	NUMBER(heat_after_us),
+	NUMBER(heat_percent),
 	NUMBER(cache_kib),
 	NUMBER(cache_base_ns),
 	NUMBER(cache_per_kib_ns),
@@ -82,6 +90,12 @@ bool card_begin(unsigned long long seed)
 		.slow_length_ns = number.slow_length_us * 1000,
 		.pause_sectors = number.write_pause_kib * 2,
 		.pause_ns = number.write_pause_ns,
+		.write_runs = number.write_runs,
+		.stall_period_ns = number.stall_period_us * 1000,
+		.stall_low_ns = number.stall_low_us * 1000,
+		.stall_high_ns = number.stall_high_us * 1000,
+		.hot_after_ns = number.heat_after_us * 1000,
+		.hot_percent = number.heat_percent,
 		.cache_kib = number.cache_kib,
 		.cache_base_ns = number.cache_base_ns,
 		.cache_per_kib_ns = number.cache_per_kib_ns,

@@ -109,6 +109,71 @@ static void stripes_run_in_parallel_on_units(void)
 	EXPECT(run(&model, FLASH_READ, 8 * KIB, 64 * KIB, 2 * MS).finish_ns, 2 * MS + 116 * US);
 }
 
+static void a_write_continues_any_open_run(void)
+{
+	struct flash_params params = plain();
+	struct flash_model model;
+
+	params.cost[FLASH_WRITE].jump_ns = 3 * MS;
+	params.write_runs = 2;
+	model = made(&params);
+	EXPECT(run(&model, FLASH_WRITE, 800, 4 * KIB, 0).finish_ns, 3 * MS + 208 * US);
+	EXPECT(run(&model, FLASH_READ, 0, 4 * KIB, 10 * MS).finish_ns, 10 * MS + 104 * US);
+	/* Neither the read nor a second run ends the first one. */
+	EXPECT(run(&model, FLASH_WRITE, 808, 4 * KIB, 20 * MS).finish_ns, 20 * MS + 208 * US);
+	EXPECT(run(&model, FLASH_WRITE, 4000, 4 * KIB, 30 * MS).finish_ns, 33 * MS + 208 * US);
+	EXPECT(run(&model, FLASH_WRITE, 816, 4 * KIB, 40 * MS).finish_ns, 40 * MS + 208 * US);
+	/* A third one does: the one that was written longest ago is closed. */
+	EXPECT(run(&model, FLASH_WRITE, 9000, 4 * KIB, 50 * MS).finish_ns, 53 * MS + 208 * US);
+	EXPECT(run(&model, FLASH_WRITE, 4008, 4 * KIB, 60 * MS).finish_ns, 63 * MS + 208 * US);
+	EXPECT(run(&model, FLASH_WRITE, 9008, 4 * KIB, 70 * MS).finish_ns, 70 * MS + 208 * US);
+}
+
+static void nothing_starts_in_a_stall(void)
+{
+	struct flash_params params = plain();
+	u64 at_ns, end_ns, met = 0;
+	struct flash_model model;
+
+	params.stall_period_ns = 1000 * MS;
+	params.stall_low_ns = 40 * MS;
+	params.stall_high_ns = 70 * MS;
+	for (at_ns = 0; at_ns < 10000 * MS; at_ns += 1 * MS) {
+		end_ns = flash_after_stall(&params, at_ns);
+		EXPECT(end_ns - at_ns <= 70 * MS, true);
+		EXPECT(flash_after_stall(&params, end_ns), end_ns);
+		met += end_ns != at_ns;
+		if (end_ns == at_ns)
+			continue;
+		model = made(&params);
+		EXPECT(run(&model, FLASH_READ, 0, 4 * KIB, at_ns).start_ns, end_ns);
+	}
+	/* Ten stalls of 40 to 70 ms, looked at each ms. */
+	EXPECT(met >= 400 && met <= 710, true);
+	params.stall_low_ns = 80 * MS;
+	EXPECT(flash_init(&model, &params), false);
+}
+
+static void work_makes_it_hot_and_rest_cools_it(void)
+{
+	struct flash_params params = plain();
+	struct flash_model model;
+	u64 i;
+
+	params.hot_after_ns = 10 * MS;
+	params.hot_percent = 300;
+	model = made(&params);
+	/* Nine reads of 1,124 us are 10,116 us of work: the tenth takes three times as long per KiB. */
+	for (i = 0; i < 9; i++)
+		EXPECT(run(&model, FLASH_READ, 0, 1024 * KIB, 0).finish_ns, (i + 1) * 1124 * US);
+	EXPECT(run(&model, FLASH_READ, 0, 1024 * KIB, 0).finish_ns, 10116 * US + 3172 * US);
+	/* Half of the heat must go first. */
+	EXPECT(run(&model, FLASH_READ, 0, 1024 * KIB, 18 * MS).finish_ns, 18 * MS + 3172 * US);
+	EXPECT(run(&model, FLASH_READ, 0, 1024 * KIB, 28 * MS).finish_ns, 28 * MS + 1124 * US);
+	params.hot_percent = 99;
+	EXPECT(flash_init(&model, &params), false);
+}
+
 static void the_bus_is_shared(void)
 {
 	struct flash_params params = plain();
@@ -337,6 +402,9 @@ int main(void)
 	serial_service_takes_base_plus_size();
 	a_jump_costs_unless_it_continues();
 	stripes_run_in_parallel_on_units();
+	a_write_continues_any_open_run();
+	nothing_starts_in_a_stall();
+	work_makes_it_hot_and_rest_cools_it();
 	the_bus_is_shared();
 	a_queue_overlaps_units_up_to_its_depth();
 	slow_episodes_depend_on_seed_and_time_alone();

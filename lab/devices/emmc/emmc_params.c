@@ -37,6 +37,12 @@ PARAM_NUMBER(erase_per_kib_ns, 0, 0, PER_KIB_NS_MAX);
 PARAM_NUMBER(flush_base_ns, 200000, 0, TIME_NS_MAX);
 PARAM_NUMBER(slow_period_us, 0, 0, 1000000000);
 PARAM_NUMBER(slow_length_us, 0, 0, 1000000000);
+PARAM_NUMBER(write_runs, 0, 0, FLASH_RUNS_MAX);
+PARAM_NUMBER(stall_period_us, 0, 0, 100000000000ull);
+PARAM_NUMBER(stall_low_us, 0, 0, 600000000);
+PARAM_NUMBER(stall_high_us, 0, 0, 600000000);
+PARAM_NUMBER(heat_after_us, 0, 0, 3600000000ull);
+PARAM_NUMBER(heat_percent, 100, 100, 10000);
 PARAM_NUMBER(cache_kib, 0, 0, 64 * 1024);
 PARAM_NUMBER(cache_base_ns, 20000, 0, TIME_NS_MAX);
 PARAM_NUMBER(cache_per_kib_ns, 4000, 0, PER_KIB_NS_MAX);
@@ -75,7 +81,11 @@ static int relations_check(void)
 	       at_most("write_jitter_ns", write_jitter_ns_param.value, write_base_ns_param.value,
 		       "write_base_ns") ?:
 	       at_most("slow_length_us", slow_length_us_param.value,
-		       slow_period_us_param.value / 4 * 3, "3/4 of slow_period_us");
+		       slow_period_us_param.value / 4 * 3, "3/4 of slow_period_us") ?:
+	       at_most("stall_high_us", stall_high_us_param.value,
+		       stall_period_us_param.value / 4 * 3, "3/4 of stall_period_us") ?:
+	       at_most("stall_low_us", stall_low_us_param.value, stall_high_us_param.value,
+		       "stall_high_us");
 }
 
 /* Called once, by module init. */
@@ -105,6 +115,12 @@ int emmc_params_load(struct emmc_config *config)
 	flash->slow_length_ns = slow_length_us_param.value * NSEC_PER_USEC;
 	flash->pause_sectors = write_pause_kib_param.value * 2;
 	flash->pause_ns = write_pause_ns_param.value;
+	flash->write_runs = write_runs_param.value;
+	flash->stall_period_ns = stall_period_us_param.value * NSEC_PER_USEC;
+	flash->stall_low_ns = stall_low_us_param.value * NSEC_PER_USEC;
+	flash->stall_high_ns = stall_high_us_param.value * NSEC_PER_USEC;
+	flash->hot_after_ns = heat_after_us_param.value * NSEC_PER_USEC;
+	flash->hot_percent = heat_percent_param.value;
 	flash->cache_kib = cache_kib_param.value;
 	flash->cache_base_ns = cache_base_ns_param.value;
 	flash->cache_per_kib_ns = cache_per_kib_ns_param.value;

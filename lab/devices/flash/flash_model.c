@@ -8,6 +8,8 @@
 enum flash_stream {
 	FLASH_STREAM_JITTER = 1,
 	FLASH_STREAM_EPISODE = 2,
+	FLASH_STREAM_STALL = 3,
+	FLASH_STREAM_STALL_LENGTH = 4,
 	/* From 16 on: faults, flash_fault.c */
 };
 
@@ -38,6 +40,33 @@ bool flash_is_slow(const struct flash_params *params, u64 time_ns)
 	return into_ns >= offset_ns && into_ns - offset_ns < params->slow_length_ns;
 }
 
+u64 flash_after_stall(const struct flash_params *params, u64 time_ns)
+{
+	u64 window, begin_ns, length_ns;
+
+	if (!params->stall_period_ns)
+		return time_ns;
+	window = time_ns / params->stall_period_ns;
+	begin_ns = window * params->stall_period_ns +
+		   flash_draw(params->seed, FLASH_STREAM_STALL, window,
+			      params->stall_period_ns / 4 + 1);
+	length_ns = params->stall_low_ns +
+		    flash_draw(params->seed, FLASH_STREAM_STALL_LENGTH, window,
+			       params->stall_high_ns - params->stall_low_ns + 1);
+	if (time_ns < begin_ns || time_ns >= begin_ns + length_ns)
+		return time_ns;
+	return begin_ns + length_ns;
+}
+
+static bool rare_valid(const struct flash_params *params)
+{
+	if (params->write_runs > FLASH_RUNS_MAX || params->stall_low_ns > params->stall_high_ns)
+		return false;
+	if (params->stall_high_ns > params->stall_period_ns / 4 * 3)
+		return false;
+	return !params->hot_after_ns || params->hot_percent >= 100;
+}
+
 static bool params_valid(const struct flash_params *params)
 {
 	u32 i;
@@ -47,7 +76,7 @@ static bool params_valid(const struct flash_params *params)
 		return false;
 	if (params->slow_length_ns > params->slow_period_ns / 4 * 3)
 		return false;
-	if (params->fault_count > FLASH_FAULTS_MAX)
+	if (params->fault_count > FLASH_FAULTS_MAX || !rare_valid(params))
 		return false;
 	for (i = 0; i < FLASH_OPS; i++)
 		if (params->cost[i].jitter_ns > params->cost[i].base_ns)
@@ -62,7 +91,8 @@ bool flash_init(struct flash_model *model, const struct flash_params *params)
 {
 	if (!params_valid(params))
 		return false;
-	*model = (struct flash_model){.params = *params, .last_op = FLASH_OPS};
+	*model = (struct flash_model){.params = *params};
+	flash_power_off(model);
 	return true;
 }
 
@@ -77,6 +107,8 @@ void flash_power_off(struct flash_model *model)
 	model->bus_free_ns = 0;
 	model->cached_sectors = 0;
 	model->last_op = FLASH_OPS;
+	for (i = 0; i < FLASH_RUNS_MAX; i++)
+		model->run_end[i] = ~0ull;
 }
 
 static enum flash_outcome outcome_of(struct flash_model *model, const struct flash_request *request)
@@ -91,11 +123,29 @@ static enum flash_outcome outcome_of(struct flash_model *model, const struct fla
 	return flash_faults_outcome(&faults, request->op, request->sector, request->sectors);
 }
 
+/* Whether the write continues one of the open runs, which becomes the latest of them. */
+static bool continues_run(struct flash_model *model, const struct flash_request *request)
+{
+	u32 last = model->params.write_runs - 1;
+	u32 i = 0;
+	bool yes;
+
+	while (i < last && model->run_end[i] != request->sector)
+		i++;
+	yes = model->run_end[i] == request->sector;
+	for (; i; i--)
+		model->run_end[i] = model->run_end[i - 1];
+	model->run_end[0] = request->sector + request->sectors;
+	return yes;
+}
+
 /* Whether the request continues where the last read or write ended; stores this one's end. */
 static bool continues(struct flash_model *model, const struct flash_request *request)
 {
 	bool yes = model->last_op == request->op && model->next_sector == request->sector;
 
+	if (request->op == FLASH_WRITE && model->params.write_runs)
+		return continues_run(model, request);
 	model->last_op = request->op;
 	model->next_sector = request->sector + request->sectors;
 	return yes;
@@ -112,6 +162,39 @@ static u64 pauses_ns(struct flash_model *model, u64 sectors)
 		return 0;
 	return (model->written_sectors / params->pause_sectors - before / params->pause_sectors) *
 	       params->pause_ns;
+}
+
+/* What the data take in the array; a hot card is slower. */
+static u64 array_ns_of(const struct flash_model *model, enum flash_op op, u64 sectors)
+{
+	u64 ns = sectors_ns(sectors, model->params.cost[op].per_kib_ns);
+
+	return model->hot ? ns * model->params.hot_percent / 100 : ns;
+}
+
+/* A command that starts now: what was idle cools the card. */
+static void cool(struct flash_model *model, u64 start_ns)
+{
+	u64 idle_ns = start_ns > model->worked_until_ns ? start_ns - model->worked_until_ns : 0;
+
+	model->heat_ns = model->heat_ns > idle_ns ? model->heat_ns - idle_ns : 0;
+	if (model->heat_ns < model->params.hot_after_ns / 2)
+		model->hot = false;
+}
+
+/* The command's own time heats the card; what overlaps with others counts once. */
+static void heat(struct flash_model *model, u64 start_ns, u64 finish_ns)
+{
+	u64 from_ns = max_time(start_ns, model->worked_until_ns);
+
+	if (!model->params.hot_after_ns || finish_ns <= from_ns)
+		return;
+	model->worked_until_ns = finish_ns;
+	model->heat_ns += finish_ns - from_ns;
+	if (model->heat_ns < model->params.hot_after_ns)
+		return;
+	model->heat_ns = model->params.hot_after_ns;
+	model->hot = true;
 }
 
 /* What the first piece on a unit pays: base, jitter and, in a slow episode, the slow time. */
@@ -155,13 +238,12 @@ static u64 move_piece(struct flash_model *model, enum flash_op op, u32 unit, u64
 static u64 transfer(struct flash_model *model, const struct flash_request *request, u64 start_ns)
 {
 	const struct flash_params *params = &model->params;
-	const struct flash_cost *cost = &params->cost[request->op];
 	u64 first_ns = first_piece_ns(model, request->op, start_ns);
 	u64 sector = request->sector, left = request->sectors, finish_ns = start_ns;
 	u32 paid = 0;
 
 	if (!continues(model, request))
-		first_ns += cost->jump_ns;
+		first_ns += params->cost[request->op].jump_ns;
 	if (request->op == FLASH_WRITE)
 		first_ns += pauses_ns(model, request->sectors);
 	while (left) {
@@ -174,7 +256,7 @@ static u64 transfer(struct flash_model *model, const struct flash_request *reque
 			sectors = params->stripe_sectors - sector % params->stripe_sectors;
 		if (sectors > left)
 			sectors = left;
-		array_ns = sectors_ns(sectors, cost->per_kib_ns);
+		array_ns = array_ns_of(model, request->op, sectors);
 		if (!(paid & (1u << unit)))
 			array_ns += first_ns;
 		paid |= 1u << unit;
@@ -212,9 +294,8 @@ static u64 erase(struct flash_model *model, const struct flash_request *request,
 
 static u64 flush(struct flash_model *model, u64 start_ns)
 {
-	u64 drain_ns =
-		sectors_ns(model->cached_sectors, model->params.cost[FLASH_WRITE].per_kib_ns) +
-		pauses_ns(model, model->cached_sectors);
+	u64 drain_ns = array_ns_of(model, FLASH_WRITE, model->cached_sectors) +
+		       pauses_ns(model, model->cached_sectors);
 
 	model->cached_sectors = 0;
 	return occupy_all(model, start_ns, first_piece_ns(model, FLASH_FLUSH, start_ns) + drain_ns);
@@ -259,9 +340,10 @@ void flash_submit(struct flash_model *model, const struct flash_request *request
 			slot = &model->slot_free_ns[i];
 	model->submitted++;
 	*result = (struct flash_result){
-		.start_ns = max_time(now_ns, *slot),
+		.start_ns = flash_after_stall(&model->params, max_time(now_ns, *slot)),
 		.outcome = outcome_of(model, request),
 	};
+	cool(model, result->start_ns);
 	switch (request->op) {
 	case FLASH_WRITE:
 		result->finish_ns = write(model, request, result->start_ns, result);
@@ -277,5 +359,6 @@ void flash_submit(struct flash_model *model, const struct flash_request *request
 		result->finish_ns = transfer(model, request, result->start_ns);
 		break;
 	}
+	heat(model, result->start_ns, result->finish_ns);
 	*slot = result->finish_ns;
 }

@@ -15,8 +15,13 @@
  * neither load nor order of requests moves them. A volatile cache accepts writes early and is
  * emptied by a flush, or by the write that finds no room.
  *
- * Not modelled: mapping tables, garbage collection that depends on what was written, wear,
- * temperature.
+ * Three things that only some cards do are off by default. A card may keep several runs of writes
+ * open: a write that continues any of the last `write_runs` does not jump, whatever was read in
+ * between. It may stall: nothing starts in a stall, of which each `stall_period_ns` has one. It may
+ * get hot: `hot_after_ns` of work, less the time without work, slow what each KiB takes down to
+ * `hot_percent`, until half of that is left.
+ *
+ * Not modelled: mapping tables, garbage collection that depends on what was written, wear.
  *
  * Pure C: no kernel headers, no floating point, no allocation, no clock, no locks; callers pass
  * the time in and serialise calls. Compiled into the emulated devices and into the unit tests.
@@ -38,6 +43,7 @@ typedef unsigned long long u64;
 #define FLASH_DEPTH_MAX	   32 /* tasks of an eMMC command queue (JESD84-B51, CMDQ_DEPTH) */
 #define FLASH_UNITS_MAX	   16
 #define FLASH_FAULTS_MAX   8
+#define FLASH_RUNS_MAX	   16
 #define FLASH_SECTOR_BYTES 512
 
 enum flash_op {
@@ -88,6 +94,12 @@ struct flash_params {
 	u64 slow_length_ns; /* at most 3/4 of the period */
 	u64 pause_sectors; /* 0: never */
 	u64 pause_ns;
+	u32 write_runs; /* that stay open; 0: what was read or written last, as one run */
+	u64 stall_period_ns; /* one stall in each period; 0: never */
+	u64 stall_low_ns; /* its length is drawn between these two */
+	u64 stall_high_ns; /* at most 3/4 of the period */
+	u64 hot_after_ns; /* of work; 0: never hot */
+	u32 hot_percent; /* time per KiB while hot, of that while cool; at least 100 */
 	u32 cache_kib; /* 0: write-through */
 	u64 cache_base_ns; /* time to accept a write into the cache */
 	u32 cache_per_kib_ns;
@@ -103,6 +115,10 @@ struct flash_model {
 	u64 bus_free_ns;
 	u64 next_sector; /* where the last read or write ended */
 	enum flash_op last_op;
+	u64 run_end[FLASH_RUNS_MAX]; /* of open runs of writes, the latest first */
+	u64 heat_ns; /* work that has not cooled off */
+	u64 worked_until_ns;
+	bool hot;
 	u64 written_sectors; /* on the flash, since the start */
 	u64 cached_sectors; /* accepted, not yet on the flash */
 	u64 submitted; /* operations so far: the jitter's counter */
@@ -139,5 +155,8 @@ void flash_power_off(struct flash_model *model);
 
 /* Whether a command that starts at time_ns falls into a slow episode. */
 bool flash_is_slow(const struct flash_params *params, u64 time_ns);
+
+/* Returns when a command that could start at time_ns does: then, or at the end of a stall. */
+u64 flash_after_stall(const struct flash_params *params, u64 time_ns);
 
 #endif

@@ -57,6 +57,9 @@ NUMBERS: tuple[Number, ...] = (
     Number("write", "pause_kib", "write_pause_kib", 0, 1024 * 1024, 0, "KiB",
            "a write waits each time this much more is written; 0: never"),
     Number("write", "pause_ns", "write_pause_ns", 0, _TIME_NS_MAX, 0, "ns", "length of that wait"),
+    Number("write", "runs", "write_runs", 0, 16, 0, "",
+           "a write that continues one of the last so many runs of writes does not jump; "
+           "0: as reads"),
     *_costs("erase", 1_000_000, "erase, trim or discard"),
     Number("flush", "base_ns", "flush_base_ns", 0, _TIME_NS_MAX, 200_000, "ns",
            "time of a flush, next to writing what is cached"),
@@ -64,6 +67,15 @@ NUMBERS: tuple[Number, ...] = (
            "one slow episode in each period; 0: none"),
     Number("slow", "length_us", "slow_length_us", 0, 1_000_000_000, 0, "us",
            "of an episode; at most 3/4 of the period"),
+    Number("stall", "period_us", "stall_period_us", 0, 100_000_000_000, 0, "us",
+           "in each period nothing starts for once; 0: never"),
+    Number("stall", "low_us", "stall_low_us", 0, 600_000_000, 0, "us", "shortest stall"),
+    Number("stall", "high_us", "stall_high_us", 0, 600_000_000, 0, "us",
+           "longest stall; at most 3/4 of the period"),
+    Number("heat", "after_us", "heat_after_us", 0, 3_600_000_000, 0, "us",
+           "work that makes it hot, less the time without work; 0: never"),
+    Number("heat", "percent", "heat_percent", 100, 10_000, 100, "%",
+           "time per KiB while hot, of that while cool"),
     Number("cache", "kib", "cache_kib", 0, 65536, 0, "KiB", "volatile write cache; 0: none"),
     Number("cache", "base_ns", "cache_base_ns", 0, _TIME_NS_MAX, 20_000, "ns",
            "time of a write the cache accepts"),
@@ -90,6 +102,8 @@ def _check_relations(tables: Mapping[str, Table], values: Mapping[str, int]) -> 
     for op in ("read", "write"):
         tables[op].integer("jitter_ns", 0, values[f"{op}_base_ns"], default=0)
     tables["slow"].integer("length_us", 0, values["slow_period_us"] // 4 * 3, default=0)
+    tables["stall"].integer("high_us", 0, values["stall_period_us"] // 4 * 3, default=0)
+    tables["stall"].integer("low_us", 0, values["stall_high_us"], default=0)
 
 
 EMMC = Kind(

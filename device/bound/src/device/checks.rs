@@ -56,6 +56,11 @@ pub(super) fn all(device: &Device) -> Result<(), Fault> {
     if !device.fault.is_empty() {
         return fault("fault", "fault: a device that fails has no bound");
     }
+    for (table, found) in [("stall", &device.stall), ("heat", &device.heat)] {
+        if !found.is_empty() {
+            return fault(table, format!("{table}: no bound is known for a device with [{table}]"));
+        }
+    }
     if device.is_profile() {
         measured("read", device.read.base_ns, &device.seen.read)?;
         if device.has_writes {

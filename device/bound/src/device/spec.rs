@@ -18,6 +18,7 @@ const UNITS_MAX: u64 = 16;
 const PER_KIB_NS_MAX: u64 = 10_000_000;
 const CACHE_KIB_MAX: u64 = 65_536;
 const PAUSE_KIB_MAX: u64 = 1 << 20;
+const RUNS_MAX: u64 = 16;
 
 /// A card. Of what the file says of its contents and identity nothing is looked at.
 #[derive(Debug, Clone, Deserialize)]
@@ -48,6 +49,11 @@ pub struct Device {
     pub(super) cache: Cache,
     #[serde(default)]
     pub(super) slow: Slow,
+    /// No bound is known with either: nothing may be in them.
+    #[serde(default)]
+    pub(super) stall: toml::Table,
+    #[serde(default)]
+    pub(super) heat: toml::Table,
     #[serde(default)]
     pub(super) fault: Vec<toml::Table>,
     #[serde(default, rename = "backing")]
@@ -100,6 +106,9 @@ pub(super) struct Cost {
     pub(super) pause_kib: u64,
     #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
     pub(super) pause_ns: u64,
+    /// Which writes jump: the worst case is that all do.
+    #[serde(default, rename = "runs", deserialize_with = "bounded::<_, 0, RUNS_MAX>")]
+    _runs: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]

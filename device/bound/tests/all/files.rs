@@ -52,6 +52,23 @@ fn tasks_that_may_find_no_tag_are_refused() {
 }
 
 #[test]
+fn a_card_that_stalls_or_gets_hot_has_no_bound_and_runs_change_none() {
+    let card = std::fs::read_to_string("../../experiments/devices/test-slow-sd.toml").unwrap();
+    for (table, text) in [
+        ("stall", "[stall]\nperiod_us = 10_000_000\nlow_us = 1_000\nhigh_us = 2_000\n"),
+        ("heat", "[heat]\nafter_us = 60_000_000\npercent = 200\n"),
+    ] {
+        let error = Device::parse(&format!("{card}{text}")).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("no bound is known for a device with [{table}]")),
+            "{error}"
+        );
+    }
+    assert!(Device::parse(&card.replace("pause_kib", "runs = 4\npause_kib")).is_ok());
+    assert!(Device::parse(&card.replace("pause_kib", "runs = 17\npause_kib")).is_err());
+}
+
+#[test]
 fn a_drive_whose_times_depend_on_its_past_has_no_bound() {
     let text = std::fs::read_to_string("../../experiments/devices/samsung-970-evo-plus-250gb.toml");
     let error = Device::parse(&text.unwrap()).unwrap_err().to_string();
