@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from tested import earlier, rows
+from tested import earlier, rows, table
 
 DATA = "k2: data, with counted splitting and with `rt_block_us`"
 REMOVED = "k2: the disk removed under load"
@@ -62,3 +62,17 @@ def test_what_did_not_run_stays_as_the_page_has_it_unless_its_kernel_is_another(
         (REMOVED, "NVMe"): {"6.1": False},
         (REMOVED, "virtio-blk"): {},
     }
+
+
+def test_disks_with_the_same_cells_share_a_line_that_is_read_as_one_cell_each() -> None:
+    columns = {"6.1": "6.1 now"}
+    found = {
+        (DATA, disk): {"6.1": disk != "null_blk"} for disk in ("NVMe", "null_blk", "virtio-blk")
+    }
+    lines = list(table(columns, found))
+    assert lines[2:] == [
+        f"| {DATA} | NVMe, virtio-blk | passed |",
+        f"| {DATA} | null_blk | **failed** |",
+    ]
+    page = "\n".join(["<!-- tested: written by hand -->", *lines, "<!-- /tested -->"])
+    assert earlier(page, "tested", columns) == found

@@ -91,22 +91,24 @@ def cells(case: ElementTree.Element, about: Mapping[str, str]) -> Iterator[tuple
     several = [name for name in about if name.startswith("cell ")]
     for name in several:
         script, disk = name.removeprefix("cell ").rsplit("-", 1)
-        yield row_of(script, {"disk": disk}), about[name] == "passed"
+        for row in rows_of(script, {"disk": disk}):
+            yield row, about[name] == "passed"
     if not several:
         test = case.get("name", "").partition("[")[0]
-        bad = (one for kind in ("failure", "error", "skipped") for one in case.iter(kind))
-        yield row_of(test, about), not any(True for _ in bad)
+        bad = [one for kind in ("failure", "error", "skipped") for one in case.iter(kind)]
+        for row in rows_of(test, about):
+            yield row, not bad
 
 
-def row_of(test: str, about: Mapping[str, str]) -> Row:
-    """`test`: its name, or SCRIPT[:PROGRAMS]."""
+def rows_of(test: str, about: Mapping[str, str]) -> list[Row]:
+    """One for each disk. `test`: its name, or SCRIPT[:PROGRAMS]."""
     key, _, programs = about.get("script", test).partition(":")
     # What it does not name is a script of tests/kernel.
     what = WHAT.get(key) or f"k2: {header(SCRIPTS / f'{key}.sh')['DESCRIPTION']}"
     if programs:
         what += f" ({programs})"
     kinds = about.get("disks", about.get("disk", DISKS_OF.get(test, "sd")))
-    return what, ", ".join(DISKS[kind] for kind in kinds.split())
+    return [(what, DISKS[kind]) for kind in kinds.split()] or [(what, "")]
 
 
 def race_versions() -> dict[str, str]:
@@ -142,8 +144,9 @@ def earlier(page: str, name: str, columns: Mapping[str, str]) -> dict[Row, dict[
             for text, word in zip(lines[0][2:], words, strict=True)
             if text in kernels and word in passed
         }
-        for what, disk, *words in lines[2:]
+        for what, disks, *words in lines[2:]
         if what.startswith(known)
+        for disk in disks.split(", ")
     }
 
 
@@ -152,14 +155,17 @@ def kernel_tests() -> list[Path]:
 
 
 def table(columns: Mapping[str, str], found: Mapping[Row, Mapping[str, bool]]) -> Iterator[str]:
-    """Lines of a table, with the columns that were run."""
+    """Lines of a table, with the columns that were run; disks with the same cells share a line."""
     found = {row: cells for row, cells in found.items() if cells}
     ran = [name for name in columns if any(name in cells for cells in found.values())]
-    yield f"| what | disk | {' | '.join(columns[name] for name in ran)} |"
+    yield f"| what | disks | {' | '.join(columns[name] for name in ran)} |"
     yield f"| --- | --- |{' --- |' * len(ran)}"
-    for (what, disk), cells in sorted(found.items(), key=lambda row: (row[0][1], row[0][0])):
-        words = [WORDS[cells.get(name)] for name in ran]
-        yield f"| {what} | {disk} | {' | '.join(words)} |"
+    disks_of: dict[tuple[str, str], list[str]] = {}
+    for (what, disk), cells in sorted(found.items()):
+        words = " | ".join(WORDS[cells.get(name)] for name in ran)
+        disks_of.setdefault((what, words), []).append(disk)
+    for (what, words), disks in disks_of.items():
+        yield f"| {what} | {', '.join(disks)} | {words} |"
 
 
 def emulator(program: Sequence[str]) -> str:
