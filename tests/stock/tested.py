@@ -49,7 +49,7 @@ WHAT = {
     "nvme_commands": "`steady direct` through `/dev/ngXnY`: data, refusals, who may",
     # On kernels that look for races.
     "k2_under_load": "k2: all knobs written and read, schedulers switched under load",
-    "test_chario": "chario: taken, given back, made a lane and ended under transfers",
+    "test_chario": "chario: taken, returned, made a lane and ended under transfers",
     "test_k2_when_disks_vanish": "k2: the disks removed under load",
     "test_k2_in_the_kernel_tests": "k2: the kernel tests that need no virtual time",
     "test_a_seeded_bug_is_found": "a seeded bug is found",
