@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """`steady tune` against measuring everything, on the emulated SSD; `make soak` runs it.
 
-The command of docs/reference/steady-tune.md ("On an SSD"), some ten minutes.
+The SSD example of docs/reference/steady-tune.md, some ten minutes.
 """
 
 import json
