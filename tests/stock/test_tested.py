@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from tested import earlier, rows, table
+from tested import earlier, kernel_tests, rows, table
 
 DATA = "k2: data, with counted splitting and with `rt_block_us`"
 REMOVED = "k2: the disk removed under load"
@@ -74,5 +74,15 @@ def test_disks_with_the_same_cells_share_a_line_that_is_read_as_one_cell_each() 
         f"| {DATA} | NVMe, virtio-blk | passed |",
         f"| {DATA} | null_blk | **failed** |",
     ]
+    page = "\n".join(["<!-- tested: written by hand -->", *lines, "<!-- /tested -->"])
+    assert earlier(page, "tested", columns) == found
+
+
+def test_kernel_tests_with_the_same_cells_share_a_line_that_is_read_as_one_cell_each() -> None:
+    columns = {"6.1": "6.1 now"}
+    one, two = sorted(f"k2: `{path.stem}`" for path in kernel_tests())[:2]
+    found = {(one, "null_blk"): {"6.1": True}, (two, "null_blk"): {"6.1": True}}
+    lines = list(table(columns, found))
+    assert lines[2:] == [f"| {one}, {two.removeprefix('k2: ')} | null_blk | passed |"]
     page = "\n".join(["<!-- tested: written by hand -->", *lines, "<!-- /tested -->"])
     assert earlier(page, "tested", columns) == found

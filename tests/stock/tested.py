@@ -9,6 +9,7 @@ By hand: build/venv/bin/python tests/stock/tested.py [--write]
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -69,6 +70,8 @@ DISKS_OF = {
     "test_a_seeded_bug_is_found": "",
 }
 WORDS = {True: "passed", False: "**failed**", None: "not run"}
+# Scripts of tests/kernel on one line, whose names say what they show.
+KERNEL_TESTS = re.compile(r"k2: (`\w+`(?:, `\w+`)*)")
 Row = tuple[str, str]
 
 
@@ -104,7 +107,7 @@ def rows_of(test: str, about: Mapping[str, str]) -> list[Row]:
     """One for each disk. `test`: its name, or SCRIPT[:PROGRAMS]."""
     key, _, programs = about.get("script", test).partition(":")
     # What it does not name is a script of tests/kernel.
-    what = WHAT.get(key) or f"k2: {header(SCRIPTS / f'{key}.sh')['DESCRIPTION']}"
+    what = WHAT.get(key, f"k2: `{key}`")
     if programs:
         what += f" ({programs})"
     kinds = about.get("disks", about.get("disk", DISKS_OF.get(test, "sd")))
@@ -136,7 +139,7 @@ def earlier(page: str, name: str, columns: Mapping[str, str]) -> dict[Row, dict[
     if not lines:
         return {}
     kernels = {text: kernel for kernel, text in columns.items()}
-    known = (*WHAT.values(), *(f"k2: {header(one)['DESCRIPTION']}" for one in kernel_tests()))
+    known = (*WHAT.values(), *(f"k2: `{one.stem}`" for one in kernel_tests()))
     passed = {word: value for value, word in WORDS.items() if value is not None}
     return {
         (what, disk): {
@@ -144,10 +147,17 @@ def earlier(page: str, name: str, columns: Mapping[str, str]) -> dict[Row, dict[
             for text, word in zip(lines[0][2:], words, strict=True)
             if text in kernels and word in passed
         }
-        for what, disks, *words in lines[2:]
+        for whats, disks, *words in lines[2:]
+        for what in split_tests(whats)
         if what.startswith(known)
         for disk in disks.split(", ")
     }
+
+
+def split_tests(what: str) -> list[str]:
+    """Each kernel test of a line alone."""
+    match = KERNEL_TESTS.fullmatch(what)
+    return [f"k2: {name}" for name in match[1].split(", ")] if match else [what]
 
 
 def kernel_tests() -> list[Path]:
@@ -155,7 +165,10 @@ def kernel_tests() -> list[Path]:
 
 
 def table(columns: Mapping[str, str], found: Mapping[Row, Mapping[str, bool]]) -> Iterator[str]:
-    """Lines of a table, with the columns that were run; disks with the same cells share a line."""
+    """Lines of a table, with the columns that were run.
+
+    Disks with the same cells share a line, and so do kernel tests.
+    """
     found = {row: cells for row, cells in found.items() if cells}
     ran = [name for name in columns if any(name in cells for cells in found.values())]
     yield f"| what | disks | {' | '.join(columns[name] for name in ran)} |"
@@ -164,8 +177,13 @@ def table(columns: Mapping[str, str], found: Mapping[Row, Mapping[str, bool]]) -
     for (what, disk), cells in sorted(found.items()):
         words = " | ".join(WORDS[cells.get(name)] for name in ran)
         disks_of.setdefault((what, words), []).append(disk)
+    lines: dict[tuple[str, str, str], list[str]] = {}
     for (what, words), disks in disks_of.items():
-        yield f"| {what} | {', '.join(disks)} | {words} |"
+        name = KERNEL_TESTS.fullmatch(what)
+        line = ("" if name else what, ", ".join(disks), words)
+        lines.setdefault(line, []).extend([name[1]] if name else [])
+    for (what, disks_text, words), names in lines.items():
+        yield f"| {what or 'k2: ' + ', '.join(names)} | {disks_text} | {words} |"
 
 
 def emulator(program: Sequence[str]) -> str:
