@@ -163,6 +163,17 @@ static inline const char *k2_queue_name(unsigned int queue)
 extern struct elevator_type k2_elevator;
 void k2_note_waits(struct k2_data *k2);
 
+/* k2_merge.c */
+void k2_sort(struct k2_data *k2, struct request *rq);
+void k2_remove(struct k2_data *k2, struct request *rq);
+bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs);
+bool k2_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio);
+int k2_request_merge(struct request_queue *q, struct request **found, struct bio *bio);
+void k2_request_merged(struct request_queue *q, struct request *rq, enum elv_merge type);
+void k2_requests_merged(struct request_queue *q, struct request *rq, struct request *next);
+struct request *k2_former_request(struct request_queue *q, struct request *rq);
+struct request *k2_next_request(struct request_queue *q, struct request *rq);
+
 /* k2_setup.c */
 void *k2_alloc(struct request_queue *q);
 void k2_free(void *data);
