@@ -19,7 +19,10 @@ from steady_lab.paths import GUEST_WORK, PROJECT
 DEVICES = sorted((PROJECT / "experiments" / "devices").glob("*.toml"))
 PARAMS_SOURCE = PROJECT / "lab" / "devices" / "emmc" / "emmc_params.c"
 # Values that other values limit: checked on their own below.
-RELATED = {"queue.depth", "read.jitter_ns", "write.jitter_ns", "slow.length_us"}
+RELATED = {"queue.depth", "read.jitter_ns", "write.jitter_ns", "slow.length_us"} | {
+    "stall.low_us",
+    "stall.high_us",
+}
 FREE = [number for number in NUMBERS if number.name not in RELATED]
 
 
@@ -138,6 +141,8 @@ def test_bad_texts_are_refused(key: str, value: object) -> None:
         ("read.jitter_ns", 1000, 1001, "0 to 1000"),
         ("write.jitter_ns", 2000, 2001, "0 to 2000"),
         ("slow.length_us", 0, 1, "0 to 0"),
+        ("stall.high_us", 0, 1, "0 to 0"),
+        ("stall.low_us", 0, 1, "0 to 0"),
     ],
 )
 def test_values_that_limit_each_other(name: str, good: int, bad: int, limit: str) -> None:
@@ -216,7 +221,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 def test_the_module_has_the_same_parameters_and_ranges() -> None:
     source = PARAMS_SOURCE.read_text(encoding="utf-8")
-    constants = {"U64_MAX": "2**64 - 1", "FLASH_DEPTH_MAX": "32", "FLASH_UNITS_MAX": "16"}
+    constants = {"U64_MAX": "2**64 - 1", "FLASH_DEPTH_MAX": "32", "FLASH_UNITS_MAX": "16"} | {
+        "FLASH_RUNS_MAX": "16"
+    }
     constants |= dict(re.findall(r"#define (\w+_MAX)\s+(\d+)ull", source))
 
     def value(text: str) -> int:

@@ -12,6 +12,8 @@
 
 #define TIME_NS_MAX    600000000000ull /* 10 minutes, as in profiles: SD cards pause for seconds */
 #define PER_KIB_NS_MAX 10000000ull /* 10 ms per KiB: 0.1 MiB/s */
+#define STALL_PERIOD_US_MAX 100000000000ull /* a day: stalls may be hours apart */
+#define HEAT_AFTER_US_MAX   3600000000ull /* an hour of work */
 
 PARAM_NUMBER(seed, 1, 0, U64_MAX);
 PARAM_NUMBER(capacity_mib, 1024, 1, 1024 * 1024);
@@ -38,10 +40,10 @@ PARAM_NUMBER(flush_base_ns, 200000, 0, TIME_NS_MAX);
 PARAM_NUMBER(slow_period_us, 0, 0, 1000000000);
 PARAM_NUMBER(slow_length_us, 0, 0, 1000000000);
 PARAM_NUMBER(write_runs, 0, 0, FLASH_RUNS_MAX);
-PARAM_NUMBER(stall_period_us, 0, 0, 100000000000ull);
+PARAM_NUMBER(stall_period_us, 0, 0, STALL_PERIOD_US_MAX);
 PARAM_NUMBER(stall_low_us, 0, 0, 600000000);
 PARAM_NUMBER(stall_high_us, 0, 0, 600000000);
-PARAM_NUMBER(heat_after_us, 0, 0, 3600000000ull);
+PARAM_NUMBER(heat_after_us, 0, 0, HEAT_AFTER_US_MAX);
 PARAM_NUMBER(heat_percent, 100, 100, 10000);
 PARAM_NUMBER(cache_kib, 0, 0, 64 * 1024);
 PARAM_NUMBER(cache_base_ns, 20000, 0, TIME_NS_MAX);

@@ -4,7 +4,7 @@
 A figure may replace values of its workload (`set`), and leave out variants (`variants`) and points
 of the sweep (`points`).
 `[[panel]]` is shorthand. `expand` writes it out: each panel becomes a figure of its own, named
-FIGURE-PANEL, with the panel's `set` and `device`, and with those published values, checks and
+FIGURE-PANEL, with the panel's OWN keys, and with those published values, checks and
 rivals that are for this panel. What comes after sees plain figures only.
 """
 
@@ -17,6 +17,13 @@ from steady_lab.errors import SpecError
 from steady_lab.toml_table import NAME_PATTERN, Table
 
 Raw = dict[str, Any]
+# Keys of the figure that a panel may override, and their kinds.
+OWN = {
+    "set": "a table",
+    "device": "a name or a path",
+    "points": "an array",
+    "variants": "an array",
+}
 FOR_PANELS = ("published", "check", "rival")
 
 
@@ -40,10 +47,12 @@ def _plain(shared: Raw, where: str, names: list[str], panel: Table) -> Raw:
     plain = copy.deepcopy(shared)
     plain["name"] += f"-{own}"
     plain["title"] += f": {panel.text('title')}"
-    if panel.has("set"):
-        plain["set"] = panel.take("set", "a table")
-    if panel.has("device"):
-        plain["device"] = panel.take("device", "a name or a path")
+    if panel.has("points"):
+        points = panel.items("points", "a non-empty array of points of the workload's sweep")
+        plain["plot"] = plain.get("plot", {}) | {"detail_point": points[0]}
+    for key, allowed in OWN.items():
+        if panel.has(key):
+            plain[key] = panel.take(key, allowed)
     panel.close()
     for key in FOR_PANELS:
         tables = Table(plain, where).tables(key)
