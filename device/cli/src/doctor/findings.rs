@@ -45,6 +45,7 @@ pub fn findings(system: &System) -> Vec<Finding> {
         no_fua,
         sync_writers_on_6_1,
         few_tags,
+        stale_async_depth,
         no_lazytime,
         behind_usb,
     ];
@@ -272,6 +273,35 @@ fn few_tags(system: &System) -> Option<Finding> {
     })
 }
 
+/// Linux before 7.0: block/mq-deadline.c takes the number of tags from before it changed.
+///
+/// All writes share these tags, also those of real-time: it waits for one among the background's.
+fn stale_async_depth(system: &System) -> Option<Finding> {
+    let disk = &system.disk;
+    let depth = disk.async_depth?;
+    let usual = (disk.tags * 3 / 4).max(1);
+    // k2 limits background only.
+    if disk.scheduler == "k2" || (usual..=disk.tags.max(1)).contains(&depth.tags) {
+        return None;
+    }
+    let (name, tags, all) = (&disk.name, depth.tags, disk.tags);
+    let effect = if tags < usual {
+        "background writes fill them, and a real-time write waits for one, seconds in the worst case"
+    } else {
+        "it limits nothing"
+    };
+    let text = format!(
+        "async_depth of {name} is {tags} and nr_requests {all}: {} keeps the depth when nr_requests \
+         changes. Writes of all priorities share {tags} tags: {effect}",
+        disk.scheduler
+    );
+    Some(Finding {
+        fix: Some(format!("echo {usual} > /sys/block/{name}/{}", depth.file)),
+        advice: Some("again after each change of nr_requests".into()),
+        ..finding("async-depth", text)
+    })
+}
+
 fn behind_usb(system: &System) -> Option<Finding> {
     system.disk.behind_usb.then(|| Finding {
         id: "usb",
@@ -289,7 +319,7 @@ fn behind_usb(system: &System) -> Option<Finding> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::system::{CgroupLimit, Disk, SyncWriter};
+    use super::super::system::{AsyncDepth, CgroupLimit, Disk, SyncWriter};
     use super::*;
 
     /// Nothing to complain about.
@@ -301,6 +331,7 @@ mod tests {
             write_back: false,
             fua: true,
             tags: 64,
+            async_depth: None,
             is_card: true,
             is_emmc: true,
             command_queue: false,
@@ -441,6 +472,31 @@ mod tests {
         assert_eq!(only(&system).fix.as_deref(), Some(line));
         system.kernel = (6, 12);
         assert_eq!(ids(&system), [""; 0]);
+    }
+
+    #[test]
+    fn an_async_depth_of_another_number_of_tags_is_found_but_not_of_k2() {
+        let found = |scheduler: &str, file: &'static str, depth, tags| {
+            let mut system = good();
+            system.disk.scheduler = scheduler.into();
+            system.disk.async_depth = Some(AsyncDepth { file, tags: depth });
+            system.disk.tags = tags;
+            let found = findings(&system).into_iter().find(|one| one.id == "async-depth");
+            found.and_then(|one| one.fix)
+        };
+        let (old, new) = ("queue/iosched/async_depth", "queue/async_depth");
+        let fix = "echo 192 > /sys/block/mmcblk0/queue/iosched/async_depth";
+        for depth in [1, 2, 128, 191, 257] {
+            assert_eq!(found("mq-deadline", old, depth, 256).as_deref(), Some(fix), "{depth}");
+        }
+        for depth in [192, 200, 256] {
+            assert_eq!(found("mq-deadline", old, depth, 256), None, "{depth}");
+        }
+        // Three quarters of two tags, rounded down.
+        assert_eq!(found("bfq", new, 1, 2), None);
+        let fix = "echo 48 > /sys/block/mmcblk0/queue/async_depth";
+        assert_eq!(found("kyber", new, 2, 64).as_deref(), Some(fix));
+        assert_eq!(found("k2", new, 2, 64), None);
     }
 
     #[test]

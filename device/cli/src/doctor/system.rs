@@ -69,12 +69,22 @@ pub struct Disk {
     pub write_back: bool,
     pub fua: bool,
     pub tags: u64,
+    /// None: the scheduler has no such limit.
+    pub async_depth: Option<AsyncDepth>,
     pub is_card: bool,
     /// A card that is no SD card.
     pub is_emmc: bool,
     /// The card's command queue is in use.
     pub command_queue: bool,
     pub behind_usb: bool,
+}
+
+/// How many tags all requests but synchronous reads may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsyncDepth {
+    /// Below the disk's folder of sysfs.
+    pub file: &'static str,
+    pub tags: u64,
 }
 
 /// A thread of a program, under a real-time policy.
@@ -217,11 +227,22 @@ fn read_disk(sys: &Path, name: &str) -> io::Result<Disk> {
         write_back: read("queue/write_cache").is_ok_and(|text| text == "write back"),
         fua: read("queue/fua").is_ok_and(|text| text == "1"),
         tags: read("queue/nr_requests")?.parse().unwrap_or(0),
+        async_depth: AsyncDepth::read(&dir),
         is_card: kworkers::end_requests_of(name),
         is_emmc: read("device/type").is_ok_and(|text| text == "MMC"),
         command_queue: read("device/cmdq_en").is_ok_and(|text| text != "0"),
         behind_usb: dir.components().any(|part| part.as_os_str().to_str().is_some_and(is_usb)),
     })
+}
+
+impl AsyncDepth {
+    /// Since Linux 7.0 a file of the block layer, before one of mq-deadline only.
+    fn read(disk: &Path) -> Option<Self> {
+        ["queue/iosched/async_depth", "queue/async_depth"].into_iter().find_map(|file| {
+            let tags = fs::read_to_string(disk.join(file)).ok()?.trim().parse().ok()?;
+            Some(Self { file, tags })
+        })
+    }
 }
 
 /// `none [mq-deadline] k2`.
@@ -405,6 +426,7 @@ mod tests {
             ("queue/write_cache", "write back\n"),
             ("queue/fua", "0\n"),
             ("queue/nr_requests", "64\n"),
+            ("queue/iosched/async_depth", "48\n"),
             ("device/cmdq_en", "1\n"),
             ("device/type", "MMC\n"),
         ] {
@@ -428,6 +450,8 @@ mod tests {
         assert_eq!(disk.schedulers, ["none", "mq-deadline", "k2"]);
         assert!(disk.write_back && !disk.fua && disk.is_card && disk.is_emmc && disk.command_queue);
         assert!(!disk.behind_usb && disk.tags == 64 && system.k2_installed);
+        let depth = AsyncDepth { file: "queue/iosched/async_depth", tags: 48 };
+        assert_eq!(disk.async_depth, Some(depth));
         assert_eq!(system.unseen, [""; 0]);
     }
 
