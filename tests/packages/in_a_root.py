@@ -66,6 +66,11 @@ def test_the_alert_rules_and_the_dashboard_are_there(story: Story) -> None:
     assert files == ["grafana/steadyio.json", "prometheus/steadyio.rules.yml"]
 
 
+def test_the_group_that_may_declare_tasks_is_there(story: Story) -> None:
+    assert run(story.root, "getent group steadyio").startswith("steadyio:")
+    run(story.root, "grep steadyio /usr/lib/udev/rules.d/60-steadyio.rules")
+
+
 def test_the_installed_examples_and_documents_are_enough_for_a_bound(story: Story) -> None:
     assert "robot" in run(story.root, "steady examples")
     made = "steady examples robot >tasks.toml; steady examples foresee-ncemad9d-usb >card.toml"
@@ -130,3 +135,5 @@ def test_a_purge_after_that_of_the_headers_leaves_no_file(story: Story) -> None:
     run(story.root, f"apt purge linux-headers-amd64 linux-headers-{story.archive.new_kernel}")
     run(story.root, guide.commands("Remove", "apt "))
     assert left(story.root) == ""
+    # Files may belong to it.
+    run(story.root, "getent group steadyio")

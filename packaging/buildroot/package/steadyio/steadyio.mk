@@ -27,4 +27,9 @@ define STEADYIO_INSTALL_TARGET_CMDS
 	$(@D)/scripts/install-share $(TARGET_DIR)/usr
 endef
 
+# Who may declare tasks at /dev/k2: a group without a user.
+define STEADYIO_USERS
+	- -1 steadyio -1 - - - -
+endef
+
 $(eval $(generic-package))

@@ -7,7 +7,11 @@ LICENSE = "MIT | Apache-2.0"
 LIC_FILES_CHKSUM = "file://LICENSES/MIT.txt;md5=ae4f3b0cc527bbf84ca22873c35bd307 \
                     file://LICENSES/Apache-2.0.txt;md5=3b83ef96387f14655fc854ddc3c6bd57"
 
-inherit cargo externalsrc
+inherit cargo externalsrc useradd
+
+# Who may declare tasks at /dev/k2.
+USERADD_PACKAGES = "${PN}"
+GROUPADD_PARAM:${PN} = "--system steadyio"
 
 SRC_URI = ""
 require steadyio-crates.inc
@@ -29,6 +33,6 @@ do_install:append() {
     install -d ${D}${mandir}/man4
     install -m 644 ${S}/packaging/man/k2.4 ${D}${mandir}/man4/
 }
-FILES:${PN} += "${datadir}/steadyio"
+FILES:${PN} += "${datadir}/steadyio ${nonarch_libdir}/sysusers.d ${nonarch_libdir}/udev"
 
 RRECOMMENDS:${PN} += "fio k2"
