@@ -13,6 +13,7 @@ struct load_numbers {
 	u64 bg_read, bg_write, bg_kib, bg_durable, bg_discard_kib;
 	u64 bg_flush_us; /* least distance of flushes; 0: none */
 	u64 bg_depth; /* requests queued */
+	u64 bg_whole; /* none may be split */
 	u64 fua_bypasses; /* as on 6.1 */
 	u64 greedy; /* background is always there, and as large as it can be; tasks are periodic */
 	/* Limits of the card's times, for declared tasks. */

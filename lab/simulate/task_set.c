@@ -302,7 +302,7 @@ static void fill_background(void)
 
 		request->command = background_command();
 		request->queue = K2_QUEUE_BEST_EFFORT;
-		request->may_split = request->command.op != CARD_DISCARD;
+		request->may_split = !load.bg_whole && request->command.op != CARD_DISCARD;
 		request->bypasses = request->command.is_durable && load.fua_bypasses;
 		background.queued++;
 		if (now_ns >= counted_from_ns)

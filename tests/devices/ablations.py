@@ -70,10 +70,10 @@ def mechanisms() -> list[Mechanism]:
 
 
 @contextmanager
-def program(mechanism: Mechanism | None) -> Iterator[Path]:
-    """Build stream_load without a mechanism, for as long as the context lasts."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+def program(mechanism: Mechanism | None, name: str = "stream_load") -> Iterator[Path]:
+    """Build one of lab/simulate without a mechanism, for as long as the context lasts."""
+    with tempfile.TemporaryDirectory() as work:
+        folder = Path(work)
         shutil.copytree(POLICY, folder / "policy")
         if mechanism:
             file = folder / "policy" / mechanism.file
@@ -82,10 +82,10 @@ def program(mechanism: Mechanism | None) -> Iterator[Path]:
         flags = f"-std=gnu11 -O2 -w -I{PROJECT}/lab/devices/flash -I{folder}/policy"
         made = ["make", "-s", "-C", str(PROJECT / "lab" / "simulate"), f"CFLAGS={flags}"]
         subprocess.run(
-            [*made, f"POLICY={folder}/policy", f"BUILD={folder}", f"{folder}/stream_load"],
+            [*made, f"POLICY={folder}/policy", f"BUILD={folder}", f"{folder}/{name}"],
             check=True,
         )
-        yield folder / "stream_load"
+        yield folder / name
 
 
 def figures(load: Load, built: Path) -> Figures:

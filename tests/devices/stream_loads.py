@@ -118,16 +118,17 @@ MORE_LOADS = {
 }
 
 
+def card_words() -> list[str]:
+    """Return the card's times as the programs of lab/simulate take them."""
+    values = load_device(CARD).values
+    return [f"{name}={value}" for name, value in values.items() if name not in NOT_THE_MODEL]
+
+
 def run(threads: tuple[str, ...], *words: str, program: Path = PROGRAM) -> dict[str, Any]:
     """Return what stream_load prints; the first 3 s, in which k2 learns, are not measured."""
-    card = [
-        f"{name}={value}"
-        for name, value in load_device(CARD).values.items()
-        if name not in NOT_THE_MODEL
-    ]
     parts = [word for thread in threads for word in ("thread", *thread.split())]
     done = subprocess.run(
-        [program, *card, "host_us=4", "warm_ms=3000", *words, *parts],
+        [program, *card_words(), "host_us=4", "warm_ms=3000", *words, *parts],
         capture_output=True,
         text=True,
         check=True,

@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+import declared_ablations
 import pytest
 from ablations import ALL_LOADS, PAGE, POLICY, Mechanism, figures, mechanisms, program
 
 pytestmark = pytest.mark.reads("lab", "kernel", "experiments", "docs")
 
 
-@pytest.mark.parametrize("mechanism", mechanisms(), ids=lambda mechanism: mechanism.name)
+DECLARED = {
+    mechanism.name: (mechanism, load) for mechanism, load in declared_ablations.mechanisms()
+}
+ALL = [*mechanisms(), *(mechanism for mechanism, _ in DECLARED.values())]
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=lambda mechanism: mechanism.name)
 def test_the_mechanism_is_in_the_policy_and_on_the_page(mechanism: Mechanism) -> None:
     text = (POLICY / mechanism.file).read_text(encoding="utf-8")
     assert mechanism.left_out(text) != text
@@ -24,6 +31,16 @@ def test_without_anticipation_periodic_requests_take_longer() -> None:
     with program(anticipation) as built:
         without = figures(load, built)
     assert without.p99 > 1.2 * base.p99
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_without_what_it_states_a_declared_task_or_the_background_loses(name: str) -> None:
+    mechanism, load = DECLARED[name]
+    base = declared_ablations.figures(None, load)
+    without = declared_ablations.figures(mechanism, load)
+    # Before its first job nothing is known of a task.
+    assert base.blocked < 0.01
+    assert without.background < 0.99 * base.background or without.blocked > 0.1
 
 
 def test_a_mechanism_that_is_not_there_is_refused() -> None:
