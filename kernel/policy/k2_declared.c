@@ -275,10 +275,12 @@ static u32 largest_bytes(const struct k2_declared *declared, const struct k2_dec
 	return (u32)(kib * KIB) - (u32)(kib * KIB) % offer->block_bytes;
 }
 
-/* It waits until it fits, but not for ever. */
+/* It waits until it fits, but not for ever. @quiet_ns: when the room grows; 0: not known. */
 static u32 fit_whole(struct k2_declared *declared, const struct k2_declared_offer *offer,
-		     u64 room_ns, u64 now_ns, u64 *hold_until_ns)
+		     u64 room_ns, u64 quiet_ns, u64 now_ns, u64 *hold_until_ns)
 {
+	u64 until_ns;
+
 	bool fits = offer->is_timed && declared->limit[offer->op].base_ns &&
 		    k2_declared_limit_ns(declared, offer->op, offer->bytes) <= room_ns;
 	bool has_waited = declared->held_since_ns &&
@@ -287,8 +289,10 @@ static u32 fit_whole(struct k2_declared *declared, const struct k2_declared_offe
 	if (!fits && !(has_waited && !declared->flights)) {
 		if (!declared->held_since_ns)
 			declared->held_since_ns = now_ns;
-		*hold_until_ns = declared->flights ? 0
-						   : declared->held_since_ns + K2_DECLARED_HOLD_NS;
+		until_ns = declared->held_since_ns + K2_DECLARED_HOLD_NS;
+		if (quiet_ns && quiet_ns < until_ns)
+			until_ns = quiet_ns;
+		*hold_until_ns = declared->flights ? 0 : until_ns;
 		return 0;
 	}
 	declared->forced += !fits;
@@ -317,7 +321,7 @@ u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer
 	*hold_until_ns = 0;
 	declared->is_forced = false;
 	if (!offer->may_split)
-		return fit_whole(declared, offer, room_ns, now_ns, hold_until_ns);
+		return fit_whole(declared, offer, room_ns, room.quiet_ns, now_ns, hold_until_ns);
 	bytes = largest_bytes(declared, offer, room_ns);
 	least = least_bytes(declared, offer, room.least_ns);
 	if (bytes < least) {

@@ -254,6 +254,25 @@ static void what_may_not_be_split_waits_until_it_fits_but_not_for_ever(void)
 	       LARGE_BYTES);
 }
 
+static void what_may_not_be_split_goes_when_a_task_is_quiet(void)
+{
+	struct k2_declared_offer offer = {
+		.level = BACKGROUND,
+		.op = READ,
+		.bytes = LARGE_BYTES,
+		.block_bytes = K2_PIECE_MIN,
+		.is_timed = true,
+	};
+	u64 end_ns, hold_until_ns;
+
+	begin(&every_10_ms);
+	end_ns = request(SOME_TIME_NS, 300 * US);
+	EXPECT(k2_declared_fit(&declared, &offer, end_ns, &hold_until_ns), 0);
+	EXPECT(hold_until_ns, end_ns + 50 * US + 1);
+	EXPECT(k2_declared_fit(&declared, &offer, hold_until_ns, &hold_until_ns), LARGE_BYTES);
+	EXPECT(declared.forced, 0);
+}
+
 static void background_waits_while_a_task_thinks_if_that_is_short(void)
 {
 	struct k2_declared_offer offer = {
@@ -331,6 +350,7 @@ int main(void)
 		TEST(a_request_that_came_early_has_itself_to_blame),
 		TEST(a_flush_that_k2_was_not_shown_is_a_cause),
 		TEST(what_may_not_be_split_waits_until_it_fits_but_not_for_ever),
+		TEST(what_may_not_be_split_goes_when_a_task_is_quiet),
 		TEST(background_waits_while_a_task_thinks_if_that_is_short),
 		TEST(a_task_that_has_gone_guards_nothing),
 		TEST(a_number_is_not_used_again_before_its_requests_have_ended),
