@@ -10,6 +10,7 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_export::selection::{Selection, TopicPattern};
 use steadyio_export::summary::Damage;
 use steadyio_export::survey::{Survey, SurveyError};
+use steadyio_recorder::audit::Loss;
 use steadyio_recorder::incident::files;
 
 use crate::exit::{Failure, Status};
@@ -153,9 +154,13 @@ impl SelectionArguments {
 }
 
 fn empty(survey: &Survey) -> anyhow::Error {
+    let losses: Vec<String> = survey.losses.iter().map(Loss::describe).collect();
     match survey.unreadable.first() {
         Some(first) => anyhow!("no segment can be read; {}: {}", first.path.display(), first.why),
-        None => anyhow!("nothing was recorded: all {} segments are empty", survey.empty),
+        None if losses.is_empty() => {
+            anyhow!("nothing was recorded: all {} segments are empty", survey.empty)
+        }
+        None => anyhow!("no message is left: {}", losses.join("; ")),
     }
 }
 

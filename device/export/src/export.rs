@@ -67,6 +67,9 @@ pub enum ExportError {
     Interrupted,
     #[error("no message was selected")]
     Nothing,
+    /// None of the selected messages can be read any more.
+    #[error("no message is left: {}", .0.lines().join("; "))]
+    NothingLeft(Box<Damage>),
 }
 
 impl From<McapError> for ExportError {
@@ -201,7 +204,14 @@ impl Export<'_> {
                 }
             }
         }
-        if exporting.messages + exporting.others == 0 { Err(ExportError::Nothing) } else { Ok(()) }
+        if exporting.messages + exporting.others > 0 {
+            return Ok(());
+        }
+        let damage = Damage::of(self.survey, self.selection, merge.missing);
+        Err(match damage.is_any() {
+            true => ExportError::NothingLeft(Box::new(damage)),
+            false => ExportError::Nothing,
+        })
     }
 
     fn summary<W: Write + Seek>(&self, merge: &Merge, exporting: &Exporting<'_, W>) -> Summary {

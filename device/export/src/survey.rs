@@ -95,6 +95,7 @@ pub enum SurveyError {
 const LOOKS_AGAIN_MAX: usize = 2;
 const NO_DEFINITIONS: &str = "holds data, but its definitions and their copy are damaged";
 const WIPED: &str = "has the name of a segment with records, and holds none: it was wiped";
+const NO_FILE: &str = "not a regular file";
 /// Of a file that is whole, but none of ours.
 const FOREIGN: &str = "was not written by a steadyio recorder; 'mcap filter' takes such files";
 
@@ -112,6 +113,11 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, SurveyError> {
     }
     files.sort();
     if files.is_empty() { Err(SurveyError::NoSegments(path.into())) } else { Ok(files) }
+}
+
+/// What a recorder has set aside is not of the pool any more.
+fn in_pool(path: &Path) -> bool {
+    path.file_name().is_some_and(is_segment)
 }
 
 /// Under the name that it has by now: a recorder renames a segment when it gets its first record.
@@ -205,6 +211,11 @@ impl Survey {
 
     /// Returns what it is for the audit of the pool.
     fn add(&mut self, path: &Path) -> Result<Option<audit::Found>, SurveyError> {
+        // The open of a FIFO would wait.
+        if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            self.add_unreadable(path, NO_FILE);
+            return Ok(in_pool(path).then_some(audit::Found::Unreadable));
+        }
         let (file, path) = match open(path) {
             // It was removed, or set aside.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -245,8 +256,7 @@ impl Survey {
                 audit::Found::Unreadable
             }
         };
-        // What a recorder has set aside is not of the pool any more.
-        Ok(path.file_name().is_some_and(is_segment).then_some(audited))
+        Ok(in_pool(path).then_some(audited))
     }
 
     fn add_segment(&mut self, path: &Path, found: &Readable) {

@@ -63,6 +63,11 @@ impl Piece<'_> {
         self.life.identity
     }
 
+    /// It was prepared, and nothing was recorded.
+    fn is_blank(&self) -> bool {
+        *self.evidence == Evidence::default()
+    }
+
     fn name(&self) -> String {
         self.path.display().to_string()
     }
@@ -77,13 +82,19 @@ pub fn losses(files: &[Found], manifest: Option<&Manifest>) -> Vec<Loss> {
     let unreadable = files.iter().filter(|file| matches!(file, Found::Unreadable)).count();
     let there = pieces.len() + others;
     let missing = manifest.map_or(unreadable, |list| list.segments.saturating_sub(there));
-    let newest = pieces.last().map_or(0, |piece| piece.identity().sequence);
+    let is_later = |list: &Manifest, piece: &Piece<'_>| piece.identity().sequence > list.newest();
     // Nothing was recorded since: the list has all lives.
-    let complete = manifest.filter(|list| newest <= list.newest());
+    let complete = manifest
+        .filter(|list| pieces.iter().all(|piece| piece.is_blank() || !is_later(list, piece)));
     let any_missing = missing > 0 && complete.is_none();
     let spans = spans(&pieces, any_missing, manifest, &mut found);
     found.extend(spans.losses);
-    let gone = complete.map_or(Vec::new(), |list| absent(list, &pieces));
+    // Segments that were prepared since have lost the oldest lives.
+    let prepared = |list: &Manifest| match list.ended {
+        true => 0,
+        false => pieces.iter().filter(|piece| is_later(list, piece)).count(),
+    };
+    let gone = complete.map_or(Vec::new(), |list| absent(list, &pieces, prepared(list)));
     let known = spans.absent + gone.len();
     found.extend(gone);
     if missing > known && !complete.is_some_and(|list| list.ended) {
@@ -112,11 +123,15 @@ fn of_piece(piece: &Piece<'_>, manifest: Option<&Manifest>) -> Option<Loss> {
     let listed = manifest.and_then(|list| list.messages(&piece.identity()));
     let less_than = |expected: u64| expected.saturating_sub(present);
     let surely = less_than(counted.unwrap_or(0).max(at_least));
-    let guess = match listed {
+    // Only the newest one that was listed as a recording began may have got more messages since.
+    let may_have_grown =
+        manifest.is_none_or(|list| !list.ended && piece.identity().sequence == list.newest());
+    let is_open = counted.is_none() && (listed.is_none() || may_have_grown);
+    let listed_guess = match listed {
         Some(listed) if listed.at_most => less_than(listed.messages),
-        None if counted.is_none() => missing_at_most,
         _ => 0,
     };
+    let guess = listed_guess.max(if is_open { missing_at_most } else { 0 });
     let surely = surely.max(listed.map_or(0, |listed| match listed.at_most {
         true => 0,
         false => less_than(listed.messages),
@@ -200,14 +215,16 @@ fn spans(
 }
 
 /// Lives that the list has and the pool has not, when nothing was recorded since.
-fn absent(list: &Manifest, pieces: &[Piece<'_>]) -> Vec<Loss> {
+fn absent(list: &Manifest, pieces: &[Piece<'_>], overwritten: usize) -> Vec<Loss> {
     let is_there = |identity: &Identity| pieces.iter().any(|piece| piece.identity() == *identity);
-    let absent = list.lives().filter(|(identity, _)| !is_there(identity));
+    let mut absent: Vec<(Identity, Listed)> =
+        list.lives().filter(|(identity, _)| !is_there(identity)).collect();
+    absent.sort_by_key(|(identity, _)| identity.sequence);
     let loss = |(identity, Listed { messages, missing, .. }): (Identity, Listed)| {
         let place = format!("segment {}, which is gone", identity.sequence);
         loss(place, messages.saturating_sub(missing), false, None)
     };
-    absent.filter_map(loss).collect()
+    absent.into_iter().skip(overwritten).filter_map(loss).collect()
 }
 
 /// Their contents are unknown.

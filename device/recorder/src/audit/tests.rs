@@ -101,3 +101,21 @@ fn what_a_start_has_reported_is_known() {
     let known = |list: &Manifest| losses(&files, Some(list)).iter().all(|loss| loss.known);
     assert_eq!((known(&after), known(&list(2, false, 1..3))), (true, false));
 }
+
+#[test]
+fn a_segment_that_was_prepared_does_not_hide_that_others_are_gone() {
+    let blank = |sequence| Found::Life {
+        path: format!("segment-{sequence}").into(),
+        life: life(sequence),
+        times_ns: None,
+        evidence: Evidence::default(),
+    };
+    // It was prepared before the recording ended, and the list has what it overwrote.
+    let ended = list(3, true, 2..4);
+    assert_eq!(found(&[whole(2), whole(3), blank(4)], Some(&ended)), []);
+    assert_eq!(found(&[whole(2), blank(4), Found::Unused], Some(&ended)), [(100, false)]);
+    // It overwrote the oldest one since the list was written.
+    let begun = list(3, false, 1..4);
+    assert_eq!(found(&[whole(2), whole(3), blank(4)], Some(&begun)), []);
+    assert_eq!(found(&[whole(2), blank(4), Found::Unused], Some(&begun)), [(100, false)]);
+}

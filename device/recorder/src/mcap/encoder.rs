@@ -328,11 +328,12 @@ impl Encoder {
         left_bytes <= self.layout.segment_bytes() / NEARLY_FULL || !self.index.has_room(index_share)
     }
 
-    /// The block of schemas and channels, with the ledger as the segment begins.
+    /// The block of schemas and channels, with the ledger as the segment begins; empty if that is
+    /// not known.
     pub fn definitions(&mut self, buffer: &mut [u8], ledger: &[ChannelLedger]) -> FileRange {
         assert_eq!(self.step, Step::Begun, "definitions come behind the head");
         let block_bytes = self.layout.definitions_bytes();
-        let ledger = &ledger[..self.begun.channels];
+        let ledger = ledger.get(..self.begun.channels).unwrap_or_default();
         let block = &mut buffer[..block_bytes];
         let metadata = self.put_definitions(block, &self.life, self.begun, ledger);
         self.index.metadata[0] = Some(self.metadata_place(metadata.start, metadata.end));

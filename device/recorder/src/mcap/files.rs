@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::follow::holds_our_blocks;
-use super::names::{is_segment, is_unused, settle};
+use super::names::{is_segment, is_unused, named, rename, settle};
 use super::recover::{Examined, RecoverError, State, examine};
 use super::sectors::Sectors;
 use crate::audit;
@@ -113,11 +113,22 @@ pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
     }
 }
 
-/// The same, and a segment gets the name that fits what is in it. Returns that.
+/// The same, and a segment gets the name that fits what is in it. Returns that. The name of one that
+/// was wiped is all that tells of its messages.
 pub fn recover_segment(path: &Path, verify: bool) -> Result<(PathBuf, Recovered), FilesError> {
     let recovered = recover_file(path, verify)?;
-    let named = settle(path, &recovered.found).map_err(at(path))?;
+    let named = match recovered.wiped {
+        true => path.to_path_buf(),
+        false => settle(path, &recovered.found).map_err(at(path))?,
+    };
     Ok((named, recovered))
+}
+
+/// One that was wiped, and has been reported, is used again.
+pub fn call_unused(path: &Path) -> Result<PathBuf, FilesError> {
+    let unused = named(path, false);
+    rename(path, &unused).map_err(at(path))?;
+    Ok(unused)
 }
 
 /// An unused segment may only look like one: its head was wiped. Returns whether all of it was: a

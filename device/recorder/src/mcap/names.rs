@@ -60,7 +60,8 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Gives a segment the name that fits what was found in it, and returns that. Other files keep
-/// theirs, and so does an unused segment where nothing can be renamed.
+/// theirs, and so does a segment whose new name is taken, and an unused one where nothing can be
+/// renamed.
 pub(super) fn settle(path: &Path, found: &Examined) -> io::Result<PathBuf> {
     let recorded = found.holds_data();
     if !path.file_name().is_some_and(is_segment) || recorded != is_unused(path) {
@@ -68,6 +69,7 @@ pub(super) fn settle(path: &Path, found: &Examined) -> io::Result<PathBuf> {
     }
     let to = named(path, recorded);
     match rename(path, &to) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(path.to_path_buf()),
         Err(error) if !recorded && error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
             Ok(path.to_path_buf())
         }

@@ -12,7 +12,7 @@ use std::io;
 use super::account::{ChannelLedger, CompletedBy, Gaps};
 use super::digest::ChannelDigest;
 use super::encoder::{Encoder, FileRange};
-use super::evidence::{Evidence, durable};
+use super::evidence::{Evidence, durable, segment_messages_max};
 use super::follow::{definitions_copy, has_block, holds_our_blocks, scan};
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, HEAD_BYTES, Placement};
 use super::private::{
@@ -188,11 +188,15 @@ fn examine_readable(storage: &dyn Storage, verify: bool) -> Result<Examined, Rec
     let was_whole = head_good || file < life.segment_bytes;
     let found = unfinished(storage, life)?;
     let is_recycled = life.placement == Placement::Recycled;
-    Ok(if is_recycled && was_whole {
-        found.without_its_end(file < life.segment_bytes)
-    } else {
-        found
-    })
+    if !is_recycled || !was_whole {
+        return Ok(found);
+    }
+    let is_cut = file < life.segment_bytes;
+    // A head of which a power cut left some sectors may look whole, over the blocks of an earlier life.
+    if found.state == State::Blank && (is_cut || !holds_our_blocks(storage)?) {
+        return Ok(found.without_its_blocks(&life));
+    }
+    Ok(found.without_its_end(is_cut))
 }
 
 /// Durable messages of the recording before this life.
@@ -210,9 +214,9 @@ fn unfinished(storage: &dyn Storage, life: Life) -> Result<Examined, RecoverErro
     let is_begun = |scanned: &Scanned| scanned.blocks > 1 || !scanned.is_defined_by_copy;
     let damaged = scanned.is_none() && has_block(storage, &life)?;
     let Some(scanned) = scanned.filter(is_begun) else {
-        let state = if damaged { State::Damaged } else { State::Blank };
-        let nothing = Examined::new(state, Some(life), None, Rest::Nothing);
-        return Ok(Examined { stop: Some(stop), damaged, ..nothing });
+        let nothing = Examined::new(State::Blank, Some(life), None, Rest::Nothing);
+        let nothing = Examined { stop: Some(stop), ..nothing };
+        return Ok(if damaged { nothing.without_its_blocks(&life) } else { nothing });
     };
     let gaps = scanned.gaps;
     let evidence = Evidence::of_blocks(&scanned);
@@ -411,6 +415,13 @@ impl Examined {
         Examined { damaged: true, evidence, ..self }
     }
 
+    /// It held data, of which nothing is left that can be read.
+    fn without_its_blocks(self, life: &Life) -> Examined {
+        let missing_at_most = segment_messages_max(life.segment_bytes);
+        let evidence = Evidence { missing_at_most, ..self.evidence };
+        Examined { state: State::Damaged, damaged: true, evidence, ..self }
+    }
+
     /// What could not be read may have been data.
     fn with_unreadable(self, unreadable: Unreadable) -> Examined {
         let state = match self.state {
@@ -478,8 +489,8 @@ fn complete_blocks(
     if scanned.is_defined_by_copy {
         let mut encoder = Encoder::new(scanned.layout.clone(), scanned.definitions.clone());
         encoder.begin_with(life.identity, life.created_ns, scanned.begun);
-        let nothing = vec![ChannelLedger::default(); scanned.ledger.len()];
-        let place = encoder.definitions(&mut buffer, &nothing);
+        // A wrong one would hide what is missing before this segment.
+        let place = encoder.definitions(&mut buffer, &[]);
         put(storage, place, &buffer)?;
     }
     for gap in &scanned.gap_places {

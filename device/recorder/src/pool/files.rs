@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use steadyio_core::interrupt::Interrupt;
 
-use super::found::{Discard, Existing, copies, existing, recover_all, set_cut_aside};
+use super::found::{Discard, Existing, copies, existing, recover_all, set_unusable_aside};
 use super::in_place;
 use super::making::{create_missing, make_directory, sync_directory};
 use super::pins::{Begun, Moment, Pins, reaching_back};
@@ -211,9 +211,9 @@ impl Pool {
         let &Making { dir, count, segment_bytes, .. } = wanted;
         make_directory(dir).map_err(at(dir))?;
         let lock = lock_directory(dir)?;
-        let Existing { paths, set_aside, cut } = existing(dir, segment_bytes)?;
-        let cut = set_cut_aside(cut, note)?;
-        let set_aside = set_aside + cut.len();
+        let Existing { paths, set_aside, unusable } = existing(dir, segment_bytes)?;
+        let unusable = set_unusable_aside(unusable, note)?;
+        let set_aside = set_aside + unusable.len();
         if paths.len() - copies(&paths) > count && !wanted.shrink {
             let (found, wanted) = (paths.len(), count);
             let dir = dir.to_path_buf();
@@ -223,7 +223,7 @@ impl Pool {
         let incidents = incident_files::read_all(dir)?;
         let discard = Discard { damaged: wanted.discard_damaged, but: &incidents };
         let (mut segments, sequence, found) = recover_all(&paths, discard, note)?;
-        let found: Vec<audit::Found> = found.into_iter().chain(cut).collect();
+        let found: Vec<audit::Found> = found.into_iter().chain(unusable).collect();
         let losses = audit::losses(&found, manifest::read(dir).as_ref());
         let new: Vec<&Loss> = losses.iter().filter(|loss| !loss.known).collect();
         new.iter().for_each(|loss| note(loss.describe()));

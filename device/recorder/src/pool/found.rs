@@ -13,9 +13,9 @@ use crate::audit;
 use crate::config::is_segment_size;
 use crate::incident::Incident;
 use crate::mcap::files::{
-    FilesError, NO_DEFINITIONS, Recovered, audited, examine_file, recover_segment,
+    FilesError, NO_DEFINITIONS, Recovered, audited, call_unused, examine_file, recover_segment,
 };
-use crate::mcap::names::{DAMAGED, is_damaged_segment, is_segment};
+use crate::mcap::names::{DAMAGED, is_damaged_segment, is_segment, is_unused, named};
 use crate::mcap::private::Identity;
 use crate::mcap::reading;
 use crate::mcap::recover::{Examined, RecoverError, State};
@@ -25,36 +25,68 @@ pub(super) struct Existing {
     pub(super) paths: Vec<PathBuf>,
     /// How many were renamed as damaged.
     pub(super) set_aside: usize,
-    /// Shorter than segments are, next to others that are not.
-    pub(super) cut: Vec<PathBuf>,
+    /// That are no segments any more, and why.
+    pub(super) unusable: Vec<(PathBuf, &'static str)>,
 }
 
+const NO_FILE: &str = "is not a regular file";
+const SHORTER: &str = "is shorter than a segment: its end was cut off";
+const TWIN: &str = "has the number of another segment";
+const LONGER: &str = "is longer than a segment: something was appended";
+
 pub(super) fn existing(dir: &Path, segment_bytes: u64) -> Result<Existing, PoolError> {
-    let mut paths = Vec::new();
-    let (mut set_aside, mut cut) = (0, Vec::new());
+    let (mut files, mut set_aside) = (Vec::new(), 0);
     for entry in fs::read_dir(dir).map_err(at(dir))? {
         let entry = entry.map_err(at(dir))?;
-        let path = entry.path();
         set_aside += usize::from(is_damaged_segment(&entry.file_name()));
-        if !is_segment(&entry.file_name()) {
-            continue;
+        if is_segment(&entry.file_name()) {
+            let path = entry.path();
+            let metadata = entry.metadata().map_err(at(&path))?;
+            files.push((path, metadata.is_file().then_some(metadata.len())));
         }
-        let metadata = entry.metadata().map_err(at(&path))?;
-        let (found, wanted) = (metadata.len(), segment_bytes);
-        if metadata.is_file() && found < wanted && is_of_size(&path, wanted) {
-            cut.push(path);
-            continue;
-        }
-        if !metadata.is_file() || (found != wanted && !is_segment_size(found)) {
-            return Err(PoolError::NoSegment { path, wanted });
-        }
-        if found != wanted {
-            return Err(PoolError::OtherSize { path, found, wanted });
-        }
-        paths.push(path);
     }
-    paths.sort();
-    Ok(Existing { paths, set_aside, cut })
+    files.sort();
+    let (mut paths, mut unusable) = (Vec::new(), Vec::new());
+    for (path, bytes) in &files {
+        match why_unusable(path, *bytes, &files, segment_bytes)? {
+            Some(why) => unusable.push((path.clone(), why)),
+            None => paths.push(path.clone()),
+        }
+    }
+    Ok(Existing { paths, set_aside, unusable })
+}
+
+/// Of a file of so many bytes, if it is a regular one, among all of them. An error if the segments
+/// have another size than is wanted.
+fn why_unusable(
+    path: &Path,
+    bytes: Option<u64>,
+    files: &[(PathBuf, Option<u64>)],
+    wanted: u64,
+) -> Result<Option<&'static str>, PoolError> {
+    let is_one_of_many = || files.iter().any(|(_, bytes)| *bytes == Some(wanted));
+    let Some(found) = bytes else {
+        let path = path.to_path_buf();
+        return match is_one_of_many() {
+            true => Ok(Some(NO_FILE)),
+            false => Err(PoolError::NoSegment { path, wanted }),
+        };
+    };
+    let has_twin = || files.iter().any(|(other, _)| *other == named(path, true));
+    if is_unused(path) && has_twin() {
+        return Ok(Some(TWIN));
+    }
+    if found == wanted {
+        return Ok(None);
+    }
+    if is_of_size(path, wanted) || (is_unused(path) && is_one_of_many()) {
+        return Ok(Some(if found < wanted { SHORTER } else { LONGER }));
+    }
+    let path = path.to_path_buf();
+    Err(match is_segment_size(found) {
+        true => PoolError::OtherSize { path, found, wanted },
+        false => PoolError::NoSegment { path, wanted },
+    })
 }
 
 /// How many are copies of others.
@@ -71,8 +103,9 @@ fn is_of_size(path: &Path, segment_bytes: u64) -> bool {
     let recovered = examine_file(path, false);
     let life = recovered.as_ref().ok().and_then(|recovered| recovered.found.life);
     let is_unknown = || {
-        use RecoverError::{UnknownLife, Unreadable};
+        use RecoverError::{UnknownLife, Unreadable, WrongSize};
         match &recovered {
+            Err(FilesError::Recover { why: WrongSize { head, .. }, .. }) => *head == segment_bytes,
             Err(FilesError::Recover { why, .. }) => matches!(why, UnknownLife | Unreadable(_)),
             found => found.as_ref().is_ok_and(|found| found.wiped),
         }
@@ -80,15 +113,19 @@ fn is_of_size(path: &Path, segment_bytes: u64) -> bool {
     life.map_or_else(is_unknown, |life| life.segment_bytes == segment_bytes)
 }
 
-/// Nothing is recorded into a segment that lacks its end, but the rest of it can be exported.
-pub(super) fn set_cut_aside(
-    cut: Vec<PathBuf>,
+/// Nothing is recorded into them, but what is left of them can be exported.
+pub(super) fn set_unusable_aside(
+    unusable: Vec<(PathBuf, &'static str)>,
     note: &mut dyn FnMut(String),
 ) -> Result<Vec<audit::Found>, PoolError> {
-    let mut found = Vec::with_capacity(cut.len());
-    for path in cut {
-        found.extend(audited(&path, examine_file(&path, false).as_ref()));
-        note(set_segment_aside(&path, "is shorter than a segment: its end was cut off")?);
+    let mut found = Vec::with_capacity(unusable.len());
+    for (path, why) in unusable {
+        found.extend(match why {
+            // The open of a FIFO would wait.
+            NO_FILE => Some(audit::Found::Unreadable),
+            _ => audited(&path, examine_file(&path, false).as_ref()),
+        });
+        note(set_segment_aside(&path, why)?);
     }
     Ok(found)
 }
@@ -103,7 +140,10 @@ pub(super) fn recover_all(
     let mut audits = Vec::with_capacity(paths.len());
     let mut newest = 0;
     for path in paths {
-        let recovered = recover_segment(path, false);
+        let recovered = recover_segment(path, false).and_then(|(path, recovered)| {
+            let path = if recovered.wiped { call_unused(&path)? } else { path };
+            Ok((path, recovered))
+        });
         let found = recovered.as_ref().ok().and_then(|(_, recovered)| recovered.found.identity());
         newest = newest.max(found.map_or(0, |identity| identity.sequence));
         let named = recovered.as_ref().map(|(named, recovered)| (named.as_path(), recovered));
@@ -135,6 +175,8 @@ fn segment(
     discard: Discard<'_>,
     note: &mut dyn FnMut(String),
 ) -> Result<Option<Segment>, PoolError> {
+    let path = recovered.as_ref().map_or(path, |(named, _)| named).to_path_buf();
+    let path = path.as_path();
     if let Some(why) = damage(&recovered) {
         if !discard.takes(path) {
             note(set_segment_aside(path, &why)?);

@@ -29,7 +29,7 @@ fn a_segment_without_definitions_is_kept_unless_it_may_be_discarded() {
     fs::rename(&aside, &path).unwrap();
     config.discard_damaged = true;
     drop(Recorder::start(&config, &mut |note| notes.push(note)).unwrap());
-    assert!(notes.last().unwrap().ends_with("; it will be overwritten"), "{notes:?}");
+    assert!(notes.iter().any(|note| note.ends_with("; it will be overwritten")), "{notes:?}");
     assert!(!aside.exists());
     assert_eq!(segments(dir.path()).len(), 3);
 }
@@ -183,4 +183,68 @@ fn a_finished_segment_without_a_whole_block_keeps_its_name() {
         (path.clone(), true, 0)
     );
     assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn what_is_no_segment_any_more_does_not_stop_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 300);
+    recorder.finish().unwrap();
+    let all = segments(dir.path());
+    let bytes = fs::metadata(&all[0]).unwrap().len();
+    fs::remove_file(&all[0]).unwrap();
+    fs::create_dir(&all[0]).unwrap();
+    fs::File::options().write(true).open(&all[1]).unwrap().set_len(bytes + 4_096).unwrap();
+    let mut notes = Vec::new();
+    let (mut recorder, mut channels) =
+        Recorder::start(&config, &mut |note| notes.push(note.to_string())).unwrap();
+    append(&recorder, &mut channels, 10);
+    assert_eq!(recorder.finish().unwrap().not_durable, 0);
+    for (path, why) in all.iter().zip(["not a regular file", "longer"]) {
+        let name = path.display().to_string();
+        let is_it = |note: &String| note.starts_with(&name) && note.contains(why);
+        assert!(notes.iter().any(is_it), "{name}: {why}: {notes:#?}");
+    }
+}
+
+#[test]
+fn damaged_unused_segments_and_names_given_twice_do_not_stop_a_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 10);
+    recorder.finish().unwrap();
+    let all = segments(dir.path());
+    fs::copy(&all[0], all[0].with_extension("unused")).unwrap();
+    fs::File::options().write(true).open(&all[1]).unwrap().set_len(4_096).unwrap();
+    // The head of another recording.
+    let mut bytes = fs::read(&all[2]).unwrap();
+    bytes[..4_096].copy_from_slice(&fs::read(&all[0]).unwrap()[..4_096]);
+    fs::write(&all[2], bytes).unwrap();
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 10);
+    assert_eq!(recorder.finish().unwrap().not_durable, 0);
+    let set_aside = |path: &PathBuf| path.to_string_lossy().contains(".damaged-1");
+    assert_eq!(segments(dir.path()).iter().filter(|path| set_aside(path)).count(), 3);
+}
+
+#[test]
+fn the_recovery_leaves_the_name_of_a_segment_that_was_wiped() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 10);
+    recorder.finish().unwrap();
+    let path = dir.path().join("segment-00000.mcap");
+    let bytes = fs::metadata(&path).unwrap().len();
+    fs::write(&path, vec![0; bytes as usize]).unwrap();
+    let (named, recovered) = recover_segment(&path, true).unwrap();
+    assert_eq!((named, recovered.wiped), (path.clone(), true));
+    // A recorder reports it, and uses it again.
+    let mut notes = Vec::new();
+    Recorder::start(&config, &mut |note| notes.push(note)).unwrap().0.finish().unwrap();
+    assert!(notes.iter().any(|note| note.contains("10 messages are missing")), "{notes:?}");
+    assert!(!path.exists() && path.with_extension("unused").exists());
 }

@@ -149,10 +149,11 @@ fn crashed_with(dir: &Path, damage: impl Fn(&mut [u8])) -> tempfile::TempDir {
     for path in segments(dir) {
         let copy = crashed.path().join(path.file_name().unwrap());
         let mut bytes = fs::read(&path).unwrap();
-        if examine_file(&path, false).unwrap().before != State::Unused {
+        fs::write(&copy, &bytes).unwrap();
+        if examine_file(&copy, false).unwrap().before != State::Unused {
             damage(&mut bytes);
+            fs::write(&copy, bytes).unwrap();
         }
-        fs::write(&copy, bytes).unwrap();
         recover_file(&copy, true).unwrap();
     }
     crashed

@@ -17,7 +17,7 @@ pub struct Disk {
     /// Bytes that are still written; changes of the length count as one.
     pub power: usize,
     pub writes: Vec<(u64, usize)>,
-    /// What was there before each write since the last sync.
+    /// The contents before each write since the last sync.
     pub unsynced: Vec<(usize, Vec<u8>)>,
     /// What cannot be read.
     pub unreadable: Range<u64>,
