@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rosbags.rosbag2 import Reader
+from rosbags.typesys import Stores, get_typestore
 from steady_lab.paths import BUILD, PROJECT
 
 ENVIRONMENT = BUILD / "tests" / "python"
@@ -417,3 +419,21 @@ def test_the_example_of_the_readme_runs(python: Path, work: Path) -> None:
         [python, "-c", code], cwd=work, capture_output=True, text=True, check=True
     )
     assert done.stdout == "/joint b'position 1'\n"
+
+
+def test_the_guide_records_ros_messages_without_ros(site_packages: Path, work: Path) -> None:
+    guide = (PROJECT / "docs" / "guides" / "rosbag2.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    # The interpreter of the tests has rosbags.
+    environment = {**os.environ, "PYTHONPATH": str(site_packages)}
+    subprocess.run([sys.executable, "-c", code], cwd=work, env=environment, check=True)
+    steady = BUILD / "bin" / "steady"
+    subprocess.run([steady, "export", "--ros2", "bag", "recording"], cwd=work, check=True)
+    store = get_typestore(Stores.ROS2_JAZZY)
+    with Reader(work / "bag") as reader:
+        poses: list[Any] = [
+            store.deserialize_cdr(data, connection.msgtype)
+            for connection, _, data in reader.messages()
+        ]
+    found = [(pose.header.stamp.sec, pose.header.frame_id, pose.point.x) for pose in poses]
+    assert found == [(step, "map", step / 10) for step in range(100)]
