@@ -8,15 +8,24 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from check import Observed, declared_counts, median_ratio, run_random
-from steady_lab.search.sets import declared_set, random_set
+from steady_lab.search.sets import TaskSet, declared_set, durable_set, random_set
 from test_bound import RATIO_MAX
 
 SETS_PER_CARD = 10
 
-MAKES = {"split": random_set, "declared": declared_set}
+
+def split_set(card: dict[str, Any], seed: int, *, in_phase: bool) -> TaskSet:
+    """A random set; on cards with a cache each third has durable writes."""
+    if seed % 3 == 2 and "cache" in card:
+        return durable_set(card, seed)
+    return random_set(card, seed, in_phase=in_phase)
+
+
+MAKES = {"split": split_set, "declared": declared_set}
 
 
 def on_card(work: Path, kind: str, card: int) -> list[Observed]:
