@@ -18,7 +18,7 @@ from test_bound import RATIO_MAX
 SETS_PER_CARD = 10
 
 
-def split_set(card: dict[str, Any], seed: int, *, in_phase: bool) -> TaskSet:
+def split_set(card: dict[str, Any], seed: int, *, in_phase: bool = False) -> TaskSet:
     """A random set; on cards with a cache each third has durable writes."""
     if seed % 3 == 2 and "cache" in card:
         return durable_set(card, seed)
