@@ -290,7 +290,9 @@ static struct card_command background_command(void)
 	if (load.bg_write && (!load.bg_read || below(2)))
 		command.op = CARD_WRITE;
 	command.bytes = background_kib(command.op) * KIB;
-	command.is_durable = command.op == CARD_WRITE && load.bg_durable && !below(4);
+	/* The block layer takes FUA away where there is no cache. */
+	command.is_durable = command.op == CARD_WRITE && load.bg_durable && !below(4) &&
+			     card_has_cache();
 	return command;
 }
 
