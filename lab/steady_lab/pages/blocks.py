@@ -17,6 +17,8 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     headline:NAME   a figure's short table: latency and background of the variants in `headline`
     streams:NAME    all panels of a figure with [alone]: per point, what every scheduler gives both
     rivals:NAME     all panels: where another variant is better than k2's default, and why
+    reports:NAME    all panels: reports of problems, what each scheduler gives, and a verdict
+    reports-count:NAME  how many reports have which verdict
     rivals-count:NAME,...  per figure: at how many points another variant is better, and in what
     recorded:FILE.TABLE  records/FILE.csv: one of its tables (recorded_tables.py)
     model:NAME      experiments/spans/NAME.toml: published numbers next to those of `steady model`
@@ -56,6 +58,7 @@ from steady_lab.pages.published import claims_markdown, published_markdown
 from steady_lab.pages.recorded_tables import recorded_markdown
 from steady_lab.pages.recordings import calls_table, published_table
 from steady_lab.pages.records import read_record
+from steady_lab.pages.reports import reports_table, verdict_counts
 from steady_lab.pages.rivals import rivals_count_table, rivals_markdown
 from steady_lab.pages.spans import (
     spans_findings_markdown,
@@ -265,6 +268,18 @@ def _headline(name: str, results: Path) -> str:
     return headline_table(figure, measured_in(figure, results)).markdown()
 
 
+def _reports(name: str, results: Path) -> str:
+    return reports_table(_measured_panels(name, results)).markdown()
+
+
+def _reports_count(name: str, results: Path) -> str:
+    return verdict_counts(_measured_panels(name, results)).markdown()
+
+
+def _measured_panels(name: str, results: Path) -> Panels:
+    return [(figure, measured_in(figure, results)) for figure in load_figures(name)]
+
+
 def _rivals(name: str, results: Path) -> str:
     return rivals_markdown(
         [(figure, measured_in(figure, results)) for figure in load_figures(name)]
@@ -304,6 +319,8 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "threads": _threads,
     "headline": _headline,
     "streams": _streams,
+    "reports": _reports,
+    "reports-count": _reports_count,
     "rivals": _rivals,
     "rivals-count": _rivals_count,
     "recorded": _recorded,

@@ -30,7 +30,7 @@ PAGES = (
         PROJECT / "docs" / "results" / f"{name}.md"
         for name in (
             *("s1", "s4", "s5", "lookahead", "rivals", "k2-ssd"),
-            *("busy-task", "chario", "papers"),
+            *("busy-task", "chario", "papers", "reports"),
         )
     ),
     *(PROJECT / "docs" / "guides" / f"{name}.md" for name in ("choosing-knobs", "fairness")),
