@@ -47,12 +47,12 @@ u64 flash_after_stall(const struct flash_params *params, u64 time_ns)
 	if (!params->stall_period_ns)
 		return time_ns;
 	window = time_ns / params->stall_period_ns;
-	begin_ns = window * params->stall_period_ns +
-		   flash_draw(params->seed, FLASH_STREAM_STALL, window,
-			      params->stall_period_ns / 4 + 1);
-	length_ns = params->stall_low_ns +
-		    flash_draw(params->seed, FLASH_STREAM_STALL_LENGTH, window,
-			       params->stall_high_ns - params->stall_low_ns + 1);
+	begin_ns = window * params->stall_period_ns + flash_draw(params->seed, FLASH_STREAM_STALL,
+								 window,
+								 params->stall_period_ns / 4 + 1);
+	length_ns =
+		params->stall_low_ns + flash_draw(params->seed, FLASH_STREAM_STALL_LENGTH, window,
+						  params->stall_high_ns - params->stall_low_ns + 1);
 	if (time_ns < begin_ns || time_ns >= begin_ns + length_ns)
 		return time_ns;
 	return begin_ns + length_ns;
