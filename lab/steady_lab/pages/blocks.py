@@ -17,6 +17,9 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     headline:NAME   a figure's short table: latency and background of the variants in `headline`
     streams:NAME    all panels of a figure with [alone]: per point, what every scheduler gives both
     rivals:NAME     all panels: where another variant is better than k2's default, and why
+    matrix:NAME     all panels by load: p99 and background of k2 and of the usual scheduler
+    matrix-counts:NAME  in how many of these cells k2 is on the frontier
+    matrix-off:NAME  the cells in which it is not, and why
     reports:NAME    all panels: reports of problems, what each scheduler gives, and a verdict
     reports-count:NAME  how many reports have which verdict
     rivals-count:NAME,...  per figure: at how many points another variant is better, and in what
@@ -52,6 +55,7 @@ from steady_lab.figures.table import (
     sweep_table,
 )
 from steady_lab.kernels.source import RELEASES, release_folder
+from steady_lab.pages.matrix import matrix_table, off_frontier_table, summary_table
 from steady_lab.pages.model import comparison_markdown
 from steady_lab.pages.papers import papers_markdown
 from steady_lab.pages.published import claims_markdown, published_markdown
@@ -276,6 +280,18 @@ def _reports_count(name: str, results: Path) -> str:
     return verdict_counts(_measured_panels(name, results)).markdown()
 
 
+def _matrix(name: str, results: Path) -> str:
+    return matrix_table(_measured_panels(name, results)).markdown()
+
+
+def _matrix_counts(name: str, results: Path) -> str:
+    return summary_table(_measured_panels(name, results)).markdown()
+
+
+def _matrix_off(name: str, results: Path) -> str:
+    return off_frontier_table(_measured_panels(name, results)).markdown()
+
+
 def _measured_panels(name: str, results: Path) -> Panels:
     return [(figure, measured_in(figure, results)) for figure in load_figures(name)]
 
@@ -319,6 +335,9 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "threads": _threads,
     "headline": _headline,
     "streams": _streams,
+    "matrix": _matrix,
+    "matrix-counts": _matrix_counts,
+    "matrix-off": _matrix_off,
     "reports": _reports,
     "reports-count": _reports_count,
     "rivals": _rivals,

@@ -16,6 +16,7 @@ from steady_lab.figures.results import read_result
 from steady_lab.figures.spec import Figure, load_figures
 from steady_lab.kernels.source import RELEASES, release_folder
 from steady_lab.pages.blocks import figures_on, fill_blocks
+from steady_lab.pages.matrix import heat_map_svg
 from steady_lab.pages.picture import column_svg
 from steady_lab.pages.plot import plot_data
 from steady_lab.pages.published import panel_name
@@ -30,7 +31,7 @@ PAGES = (
         PROJECT / "docs" / "results" / f"{name}.md"
         for name in (
             *("s1", "s4", "s5", "lookahead", "rivals", "k2-ssd"),
-            *("busy-task", "chario", "papers", "reports"),
+            *("busy-task", "chario", "papers", "reports", "zoo"),
         )
     ),
     *(PROJECT / "docs" / "guides" / f"{name}.md" for name in ("choosing-knobs", "fairness")),
@@ -52,6 +53,8 @@ PICTURES = (
     Picture(PROJECT / "docs" / "results" / "s1-fig5.svg", "s1-fig5", SWEEP),
     Picture(PROJECT / "docs" / "guides" / "knobs-latency.svg", "knobs", SWEEP),
 )
+# Of figures whose panels are devices.
+MATRIX_PICTURES = {PROJECT / "docs" / "results" / "zoo.svg": "zoo"}
 # Of traced loads, by the name of their spec.
 SPANS_PICTURES = {PROJECT / "docs" / "results" / "s5-spans.svg": "s5"}
 
@@ -98,6 +101,9 @@ def make_all(records: Path) -> dict[Path, str]:
             for figure in load_figures(picture.figure)
         ]
         made[picture.file] = column_svg(plots, picture.column)
+    for file, name in MATRIX_PICTURES.items():
+        panels = [(figure, read_record(figure, records).measured) for figure in load_figures(name)]
+        made[file] = heat_map_svg(panels)
     for file, name in SPANS_PICTURES.items():
         made[file] = spans_svg(name, records)
     return made
