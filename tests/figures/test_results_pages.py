@@ -35,6 +35,7 @@ from steady_lab.pages.plot import plot_data, variant_styles
 from steady_lab.pages.published import claims_markdown, published_markdown
 from steady_lab.pages.records import read_provenance, read_record, write_record
 from steady_lab.pages.results import (
+    MATRIX_PICTURES,
     PAGES,
     PICTURES,
     RECORDS,
@@ -77,7 +78,8 @@ def test_the_demo_has_records_to_compare_with() -> None:
 
 def test_pages_and_pictures_are_what_the_records_give(capsys: pytest.CaptureFixture[str]) -> None:
     made = make_all(RECORDS)
-    assert set(made) == {*PAGES, *(picture.file for picture in PICTURES), *SPANS_PICTURES}
+    pictures = {*(picture.file for picture in PICTURES), *MATRIX_PICTURES, *SPANS_PICTURES}
+    assert set(made) == {*PAGES, *pictures}
     for path, text in made.items():
         assert path.read_text(encoding="utf-8") == text, f"{path}: run: steady-lab results"
     assert main(["results", "--check"]) == 0
