@@ -19,7 +19,7 @@ SHORTER = {
 LONGER = {
     "docs/reference/chario.md": 3700,
     "docs/reference/k2.md": 6000,
-    "docs/reference/steady-record.md": 5700,
+    "docs/reference/steady-record.md": 3800,
     "docs/reference/steady-trace.md": 6300,
     "docs/results/papers.md": 7200,
 }
