@@ -20,7 +20,7 @@ LONGER = {
     "docs/reference/chario.md": 3700,
     "docs/reference/k2.md": 6000,
     "docs/reference/steady-record.md": 3800,
-    "docs/reference/steady-trace.md": 6300,
+    "docs/reference/steady-trace.md": 4000,
     "docs/results/papers.md": 7200,
 }
 
