@@ -51,7 +51,7 @@ def machine(archive: Archive) -> Iterator[Machine]:
 
 def assert_k2_is_chosen_by_name(machine: Machine) -> None:
     run(machine, "! grep ^k2 /proc/modules")
-    assert "[k2]" in run(machine, guide.commands("Choose k2"))
+    assert "[k2]" in run(machine, guide.commands("Choose k2", disk="vda"))
 
 
 def assert_data_is_right(machine: Machine) -> None:
@@ -102,5 +102,5 @@ def test_k2_is_chosen_by_name_in_the_newer_kernel_and_keeps_data(
 
 
 def test_a_purge_leaves_no_file(machine: Machine) -> None:
-    run(machine, guide.commands("Remove"))
+    run(machine, guide.commands("Remove", disk="vda"))
     assert left(machine) == ""
