@@ -17,6 +17,7 @@ struct load_numbers load = {
 	.periods = 100,
 	.load_seed = 1,
 };
+
 struct task_numbers task_numbers[TASKS_MAX];
 u32 task_count;
 

@@ -10,7 +10,7 @@
 #include "emmc.h"
 #include "params.h"
 
-#define TIME_NS_MAX	    600000000000ull /* 10 minutes, as in profiles: SD cards pause for seconds */
+#define TIME_NS_MAX	    600000000000ull /* 10 minutes, as in profiles */
 #define PER_KIB_NS_MAX	    10000000ull /* 10 ms per KiB: 0.1 MiB/s */
 #define STALL_PERIOD_US_MAX 100000000000ull /* a day: stalls may be hours apart */
 #define HEAT_AFTER_US_MAX   3600000000ull /* an hour of work */
