@@ -38,9 +38,9 @@ blocks, or is incomplete (--dry-run).";
 
 /// Complete recordings in place after a power cut or a crash
 ///
-/// Takes segments of `steady record` or libsteadyio, and other MCAP files without an end. Keeps
-/// every whole block of a segment. In other files, keeps everything before the first torn record.
-/// Adds the missing summary and footer. Interrupting and repeating the command is safe.
+/// Takes segments of `steady record` or libsteadyio. Keeps every whole block, and adds the missing
+/// summary and footer. Leaves other MCAP files as they are: one without an end needs the project
+/// MCAP's own `mcap recover`. Interrupting and repeating the command is safe.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
