@@ -58,7 +58,7 @@ def judge_all(records: Path) -> list[Judged]:
 
 
 def papers_markdown(name: str, records: Path) -> str:
-    """Return the counts, or the table of elements. Raises LabError."""
+    """Return the counts, or the tables of elements. Raises LabError."""
     found = judge_all(records)
     return counts_markdown(found) if name == "counts" else table_markdown(found)
 
@@ -80,24 +80,31 @@ def counts_markdown(found: list[Judged]) -> str:
 
 
 def table_markdown(found: list[Judged]) -> str:
-    """Return one row per element."""
-    lines = ["| element | | section | paper | ours | verdict | spec |", "|" + " --- |" * 7]
-    return "\n".join([*lines, *(_row(judged) for judged in found)])
+    """Return a table for each paper, one row per element."""
+    papers = dict.fromkeys(judged.paper.short for judged in found)
+    return "\n\n".join(
+        "\n".join(
+            [f"## {short}", "", *_table([each for each in found if each.paper.short == short])]
+        )
+        for short in papers
+    )
+
+
+def _table(found: list[Judged]) -> list[str]:
+    head = "| | element (section) | paper | ours (measured by) | verdict |"
+    return [head, "|" + " --- |" * 5, *(_row(judged) for judged in found)]
 
 
 def _row(judged: Judged) -> str:
     element = judged.element
-    verdict = judged.verdict
-    if element.reason:
-        verdict = f"{verdict} because {element.reason}"
+    verdict = f"{judged.verdict}: {element.reason}" if element.reason else judged.verdict
+    spec = f" (`{element.spec}`)" if element.spec else ""
     cells = (
-        f"{judged.paper.short} {element.number}",
-        element.what,
-        element.section,
+        str(element.number),
+        f"{element.what} ({element.section})",
         element.paper,
-        judged.ours or "-",
+        f"{judged.ours or '-'}{spec}",
         verdict,
-        f"`{element.spec}`" if element.spec else "",
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
