@@ -275,16 +275,15 @@ static u32 largest_bytes(const struct k2_declared *declared, const struct k2_dec
 	return (u32)(kib * KIB) - (u32)(kib * KIB) % offer->block_bytes;
 }
 
-/* It waits until it fits, but not for ever. @quiet_ns: when the room grows; 0: not known. */
+/* It waits until it fits, but not for ever. @quiet_ns: when there is more room; 0: not known. */
 static u32 fit_whole(struct k2_declared *declared, const struct k2_declared_offer *offer,
 		     u64 room_ns, u64 quiet_ns, u64 now_ns, u64 *hold_until_ns)
 {
-	u64 until_ns;
-
 	bool fits = offer->is_timed && declared->limit[offer->op].base_ns &&
 		    k2_declared_limit_ns(declared, offer->op, offer->bytes) <= room_ns;
 	bool has_waited = declared->held_since_ns &&
 			  now_ns - declared->held_since_ns >= K2_DECLARED_HOLD_NS;
+	u64 until_ns;
 
 	if (!fits && !(has_waited && !declared->flights)) {
 		if (!declared->held_since_ns)
