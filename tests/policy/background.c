@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Which of the background is next: metadata, best effort by process, idle. */
 #include "clocked.h"
-#include "expect.h"
 
 #define METADATA K2_QUEUE_METADATA
 #define IDLE	 K2_QUEUE_IDLE
@@ -32,15 +31,6 @@ static u32 insert_of(struct k2_policy *policy, u32 process)
 	u32 queue = k2_policy_take_flow(policy, process);
 
 	insert(policy, queue);
-	return queue;
-}
-
-static u32 dispatch_next(struct k2_policy *policy)
-{
-	u32 queue = next_queue(policy);
-
-	if (queue != K2_QUEUE_NONE)
-		dispatch(policy, queue);
 	return queue;
 }
 

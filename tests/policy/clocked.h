@@ -6,6 +6,7 @@
 #ifndef CLOCKED_H
 #define CLOCKED_H
 
+#include "expect.h"
 #include "k2_policy.h"
 
 static u64 clock_ns(void);
@@ -43,6 +44,17 @@ static inline void dispatch(struct k2_policy *policy, u32 queue)
 {
 	k2_policy_dispatch(policy, queue);
 	note_waits(policy);
+}
+
+/* Dispatch from the queue the policy names, and say which it was. */
+static inline u32 dispatch_next(struct k2_policy *policy)
+{
+	u32 queue = next_queue(policy);
+
+	EXPECT(k2_policy_has_work(policy), queue != K2_QUEUE_NONE);
+	if (queue != K2_QUEUE_NONE)
+		dispatch(policy, queue);
+	return queue;
 }
 
 static inline void give_back(struct k2_policy *policy, u32 queue, enum k2_back why)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* How long background waits while real-time has the device, one property per function. */
 #include "clocked.h"
-#include "expect.h"
 
 #define BACKGROUND K2_QUEUE_BEST_EFFORT
 #define METADATA   K2_QUEUE_METADATA
@@ -23,17 +22,6 @@ static struct k2_policy policy_with(u32 inflight_max)
 	now_ns = 0;
 	k2_policy_init(&policy, inflight_max);
 	return policy;
-}
-
-/* Dispatch from the queue the policy names, and say which it was. */
-static u32 dispatch_next(struct k2_policy *policy)
-{
-	u32 queue = next_queue(policy);
-
-	EXPECT(k2_policy_has_work(policy), queue != K2_QUEUE_NONE);
-	if (queue != K2_QUEUE_NONE)
-		dispatch(policy, queue);
-	return queue;
 }
 
 static void background_wait_has_a_range(void)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* One property of k2's policy per function, in terms a reader can check by hand. */
 #include "clocked.h"
-#include "expect.h"
 
 #define BACKGROUND	     K2_QUEUE_BEST_EFFORT
 #define METADATA	     K2_QUEUE_METADATA
@@ -22,17 +21,6 @@ static struct k2_policy policy_with(u32 inflight_max)
 	now_ns = 0;
 	k2_policy_init(&policy, inflight_max);
 	return policy;
-}
-
-/* Dispatch from the queue the policy names, and say which it was. */
-static u32 dispatch_next(struct k2_policy *policy)
-{
-	u32 queue = next_queue(policy);
-
-	EXPECT(k2_policy_has_work(policy), queue != K2_QUEUE_NONE);
-	if (queue != K2_QUEUE_NONE)
-		dispatch(policy, queue);
-	return queue;
 }
 
 static void rt_class_has_a_queue_per_level(void)
