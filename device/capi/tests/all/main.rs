@@ -8,3 +8,4 @@ mod c_example;
 mod layout;
 mod misuse;
 mod store;
+mod symbols;
