@@ -45,7 +45,7 @@ test-races:
 test-packages:
 	scripts/setup packages
 	scripts/packages
-	build/venv/bin/pytest -s -x -c lab/pyproject.toml --rootdir . tests/packages/in_a_root.py \
+	build/venv/bin/pytest -s -x -c lab/pyproject.toml --rootdir . tests/packages/release.py tests/packages/in_a_root.py \
 		tests/packages/installed.py --durations 0 --junitxml build/tests/packages.xml
 
 soak:

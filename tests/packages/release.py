@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What scripts/release adds to the packages: sources with their crates, and SBOMs.
+
+Called by `make test-packages`, since they take minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from steady_lab.paths import PROJECT
+
+
+def make(script: str, clone: Path, folder: Path) -> dict[str, bytes]:
+    """What the script of the clone wrote into the folder: bytes by name."""
+    folder.mkdir(parents=True)
+    subprocess.run([clone / "scripts" / script, folder], check=True)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def other_clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    clone = tmp_path_factory.mktemp("other") / "deeper" / "clone"
+    subprocess.run(["git", "clone", "--quiet", PROJECT, clone], check=True)
+    (clone / "build" / "bin").mkdir(parents=True)
+    tool = "build/bin/cargo-cyclonedx"
+    (clone / tool).symlink_to((PROJECT / tool).resolve())
+    return clone
+
+
+@pytest.mark.parametrize("script", ["source-archive", "sbom"])
+def test_two_clones_give_the_same_bytes(script: str, other_clone: Path, work: Path) -> None:
+    here = make(script, PROJECT, work / "here")
+    assert here
+    assert make(script, other_clone, work / "there") == here
+
+
+def test_the_source_archive_builds_without_a_network(work: Path) -> None:
+    (name,) = make("source-archive", PROJECT, work / "made")
+    subprocess.run(["tar", "-xJf", work / "made" / name, "-C", work], check=True)
+    device = work / name.removesuffix(".tar.xz") / "device"
+    # A network of its own has no interface that is up; without a home cargo has downloaded nothing.
+    environment = os.environ | {"CARGO_HOME": str(work / "home")}
+    command = ["unshare", "--net", "--map-root-user"]
+    command += ["cargo", "build", "--offline", "--locked", "--package", "steady"]
+    command += ["--target-dir", str(work / "target")]
+    subprocess.run(command, cwd=device, env=environment, check=True)
+    steady = work / "target" / "debug" / "steady"
+    assert (
+        b"steady" in subprocess.run([steady, "--version"], capture_output=True, check=True).stdout
+    )
+
+
+def test_an_sbom_names_each_crate_that_is_linked(work: Path) -> None:
+    made = make("sbom", PROJECT, work / "made")
+    (bom,) = (json.loads(text) for name, text in made.items() if name.startswith("steady-0"))
+    named = {f"{part['name']} v{part['version']}" for part in bom["components"]}
+    command = ["cargo", "tree", "--locked", "--package", "steady", "--edges", "normal"]
+    command += ["--prefix", "none", "--format", "{p}"]
+    listed = subprocess.run(
+        command, cwd=PROJECT / "device", capture_output=True, text=True, check=True
+    )
+    linked = {" ".join(line.split()[:2]) for line in listed.stdout.splitlines() if line}
+    linked = {name for name in linked if not name.startswith("steady v")}
+    assert len(linked) > 50
+    assert linked - named == set()
