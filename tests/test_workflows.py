@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""CI, the nightly run and the container file agree on the system, and each part of the soak runs."""
+"""CI, nightly runs and the container file agree on the system; each part of the soak runs."""
 
 from __future__ import annotations
 
