@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "scheduler.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define COMMANDS_MAX 1024
+/* More commands than that do not end at one time, unless they take none. */
+#define ENDED_MAX    1000000
 #define BLOCK_BYTES  512
 #define SECTOR_SHIFT 9
 
@@ -22,6 +25,8 @@ static struct {
 	u32 at_card_count;
 	u64 hold_until_ns;
 	bool is_held;
+	u64 ended_ns; /* when the last command ended, */
+	u32 ended; /* and how many did at that time */
 } k2;
 
 bool scheduler_begin(const struct scheduler_settings *settings)
@@ -220,6 +225,17 @@ static bool end(struct request *request, u64 now_ns)
 	return is_done;
 }
 
+/* A load that waits for commands of no time would never end. */
+static void expect_time_passes(u64 now_ns)
+{
+	k2.ended = k2.ended_ns == now_ns ? k2.ended + 1 : 0;
+	k2.ended_ns = now_ns;
+	if (k2.ended < ENDED_MAX)
+		return;
+	fprintf(stderr, "the card: commands take no time (give read_base_ns and write_base_ns)\n");
+	exit(2);
+}
+
 struct request *scheduler_ended(u64 now_ns)
 {
 	for (u32 i = 0; i < k2.at_card_count; i++) {
@@ -227,6 +243,7 @@ struct request *scheduler_ended(u64 now_ns)
 
 		if (request->end_ns > now_ns)
 			continue;
+		expect_time_passes(now_ns);
 		k2.at_card[i--] = k2.at_card[--k2.at_card_count];
 		if (end(request, now_ns))
 			return request;

@@ -104,6 +104,24 @@ static bool parse_word(const char *word)
 	return true;
 }
 
+static bool check_tasks(void)
+{
+	for (u32 i = 0; i < task_count; i++) {
+		const struct task_numbers *number = &task_numbers[i];
+
+		if (number->period_us && number->kib && number->ios && number->at_once &&
+		    number->level < K2_RT_LEVELS)
+			continue;
+		fprintf(stderr,
+			"task_set: task %u: needs period_us, kib, ios, at_once, level below 8\n",
+			i);
+		return false;
+	}
+	if (!task_count)
+		fprintf(stderr, "task_set: needs a task (task period_us=NUMBER kib=NUMBER)\n");
+	return task_count;
+}
+
 bool task_numbers_parse(int count, char **words)
 {
 	for (int i = 1; i < count; i++) {
@@ -118,16 +136,9 @@ bool task_numbers_parse(int count, char **words)
 		}
 		task_numbers[task_count++] = (struct task_numbers){.ios = 1, .at_once = 1};
 	}
-	for (u32 i = 0; i < task_count; i++) {
-		const struct task_numbers *number = &task_numbers[i];
-
-		if (number->period_us && number->kib && number->ios && number->at_once &&
-		    number->level < K2_RT_LEVELS)
-			continue;
-		fprintf(stderr,
-			"task_set: task %u: needs period_us, kib, ios, at_once, level below 8\n",
-			i);
+	if (!load.trials || !load.periods || !load.max_sectors_kb) {
+		fprintf(stderr, "task_set: trials, periods and max_sectors_kb are at least 1\n");
 		return false;
 	}
-	return task_count;
+	return check_tasks();
 }

@@ -91,8 +91,11 @@ static struct request *new_request(u32 owner)
 {
 	struct request *request = free_requests;
 
-	if (!request)
-		abort();
+	if (!request) {
+		fprintf(stderr, "task_set: more than %d requests (lower bg_depth, kib, at_once)\n",
+			REQUESTS_MAX);
+		exit(2);
+	}
 	free_requests = request->next;
 	*request = (struct request){
 		.owner = owner,

@@ -3,10 +3,20 @@
 
 import os
 import statistics
+import subprocess
 from pathlib import Path
 
 import pytest
-from simulated import Simulated, background_mib_s, declared, hostile_card, hostile_set, run
+from simulated import (
+    PROGRAM,
+    Simulated,
+    background_mib_s,
+    build,
+    declared,
+    hostile_card,
+    hostile_set,
+    run,
+)
 from steady_lab.paths import PROJECT
 from steady_lab.search.judge import bound_document
 from steady_lab.search.sets import durable_set, random_card, random_set, toml
@@ -140,6 +150,24 @@ def test_a_policy_that_blocks_for_longer_than_stated_exceeds_a_bound(work: Path)
     assert not exceeding(run(work, card, stated, seed=1))
     block_us = stated["k2"]["rt_block_us"] * 11 // 10
     assert exceeding(run(work, card, stated, seed=1, more=(f"block_us={block_us}",)))
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("read_base_ns=0 bg_read=1 bg_kib=4", "commands take no time"),
+        ("units=0", "out of range"),
+        ("max_sectors_kb=0", "at least 1"),
+        ("trials=0", "at least 1"),
+        ("bg_depth=5000 bg_read=1 bg_kib=4 read_base_ns=9", "lower bg_depth"),
+    ],
+)
+def test_numbers_that_would_never_end_are_an_error(words: str, problem: str) -> None:
+    build()
+    task = ("task", "period_us=10000", "kib=4")
+    done = subprocess.run([PROGRAM, *words.split(), *task], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert problem in done.stderr
 
 
 @pytest.mark.parametrize(("jitter_us", "least"), [(200, 0.94), (500, 0.88), (1_000, 0.8)])
