@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from steady_lab.errors import LabError, SpecError
 from steady_lab.pages.paper import WORDS_MAX, load_paper, load_papers
-from steady_lab.pages.papers import VERDICTS, judge, judge_all, table_markdown
+from steady_lab.pages.papers import TABLED, VERDICTS, judge, judge_all, table_markdown
 from steady_lab.pages.results import RECORDS
 from steady_lab.paths import PROJECT
 
@@ -52,12 +52,20 @@ def test_every_element_has_a_verdict_and_every_other_one_a_reason() -> None:
         assert judged.verdict in VERDICTS
         assert bool(judged.element.reason) == (judged.verdict not in ("reproduced", "fitted"))
         assert len(judged.element.reason.split()) <= WORDS_MAX
-    rows = re.findall(r"^\| [0-9]+ \|.*\|$", table_markdown(found), flags=re.MULTILINE)
-    assert len(rows) == len(found)
-    for row, judged in zip(rows, found, strict=True):
-        cells = row.strip("| ").split(" | ")
-        assert len(cells) == 5
-        assert cells[4].split(":")[0] == judged.verdict
+
+
+def test_every_element_is_under_its_verdict() -> None:
+    found = judge_all(RECORDS)
+    shown = table_markdown(found)
+    for judged in found:
+        section = shown.split(f"## {judged.paper.short}\n")[1].split("\n## ")[0]
+        name = f"{judged.element.number} {judged.element.what}"
+        if judged.verdict in TABLED:
+            table = section.split(f"| {judged.verdict} | paper |")[1].split("\n\n")[0]
+            assert f"\n| {name} | {judged.element.paper} |" in table
+        else:
+            row = next(line for line in section.splitlines() if f"| {judged.verdict} |" in line)
+            assert re.search(rf"[|;] {re.escape(name)}[:; ]", row)
 
 
 def test_every_spec_that_measures_an_element_exists() -> None:

@@ -28,7 +28,7 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and what is published
     spans-findings:NAME  the same: the paper's statements and its Table 2 only
     spans-tables:NAME  the same: speeds next to the model's, the spread, and the longest
-    papers:counts   experiments/papers: verdicts by paper; papers:elements, one row per element
+    papers:counts   experiments/papers: verdicts by paper; papers:elements, lists and tables of them
     share:throughput  what the device model says on the throughput that splitting leaves
 
 NAME[A,B] has only the variants A and B. `<!-- KIND:NAME kernel:6.12 -->` takes the results of that

@@ -14,8 +14,12 @@ from pathlib import Path
 from steady_lab.errors import LabError
 from steady_lab.figures.table import format_number
 from steady_lab.pages.paper import REASONED, Element, Paper, load_papers
+from steady_lab.pages.paper_value import Proof
 
 VERDICTS = ("reproduced", "fitted", *REASONED)
+# Of these the page has a list; of the others a table, with what the paper says.
+LISTED = ("reproduced", "fitted", "not attempted")
+TABLED = ("different", "not reproduced")
 
 
 @dataclass(frozen=True)
@@ -80,33 +84,48 @@ def counts_markdown(found: list[Judged]) -> str:
 
 
 def table_markdown(found: list[Judged]) -> str:
-    """Return a table for each paper, one row per element."""
+    """Return for each paper lists and tables by verdict, and what measured the elements."""
     papers = dict.fromkeys(judged.paper.short for judged in found)
     return "\n\n".join(
-        "\n".join(
-            [f"## {short}", "", *_table([each for each in found if each.paper.short == short])]
-        )
-        for short in papers
+        _paper(short, [each for each in found if each.paper.short == short]) for short in papers
     )
 
 
-def _table(found: list[Judged]) -> list[str]:
-    head = "| | element (section) | paper | ours (measured by) | verdict |"
-    return [head, "|" + " --- |" * 5, *(_row(judged) for judged in found)]
+def _paper(short: str, found: list[Judged]) -> str:
+    lists = ["| verdict | elements, with our value |", "| --- | --- |"]
+    for verdict in LISTED:
+        of = [judged for judged in found if judged.verdict == verdict]
+        lists += [f"| {verdict} | {'; '.join(_item(each) for each in of)} |"] if of else []
+    tables = [f"## {short}", "\n".join(lists)]
+    for verdict in TABLED:
+        rows = [_row(judged) for judged in found if judged.verdict == verdict]
+        head = [f"| {verdict} | paper | ours | why |", "|" + " --- |" * 4]
+        tables += ["\n".join([*head, *rows])] if rows else []
+    return "\n\n".join([*tables, _measured_by(found)])
+
+
+def _item(judged: Judged) -> str:
+    """Return the element in a list: with our number, or why there is none."""
+    element = judged.element
+    measured = any(not isinstance(source, Proof) for source in element.ours)
+    detail = element.reason or (judged.ours if measured else "")
+    return _cell(f"{element.number} {element.what}{': ' if detail else ''}{detail}")
 
 
 def _row(judged: Judged) -> str:
     element = judged.element
-    verdict = f"{judged.verdict}: {element.reason}" if element.reason else judged.verdict
-    spec = f" (`{element.spec}`)" if element.spec else ""
-    cells = (
-        str(element.number),
-        f"{element.what} ({element.section})",
-        element.paper,
-        f"{judged.ours or '-'}{spec}",
-        verdict,
-    )
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    first = f"{element.number} {element.what}"
+    cells = (first, element.paper, judged.ours or "-", element.reason)
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _measured_by(found: list[Judged]) -> str:
+    specs = dict.fromkeys(judged.element.spec for judged in found if judged.element.spec)
+    return f"Measured by {', '.join(f'`{spec}`' for spec in specs)}."
 
 
 def _is_within(element: Element, number: float) -> bool:
