@@ -17,7 +17,7 @@ from steady_lab.pages.paper import REASONED, Element, Paper, load_papers
 from steady_lab.pages.paper_value import Proof
 
 VERDICTS = ("reproduced", "fitted", *REASONED)
-# Of these the page has a list; of the others a table, with what the paper says.
+# Of these the page has a list; of the others a table, with the value of the paper.
 LISTED = ("reproduced", "fitted", "not attempted")
 TABLED = ("different", "not reproduced")
 
