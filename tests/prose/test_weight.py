@@ -20,7 +20,6 @@ SHORTER = {
 # Longer, as a manual is, or a table in which a reader looks one thing up.
 LONGER = {
     "docs/reference/k2.md": 4900,
-    "docs/reference/steady-record.md": 3800,
     "docs/reference/steady-trace.md": 4000,
     "docs/results/papers.md": 3500,
 }
