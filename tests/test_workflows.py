@@ -25,7 +25,7 @@ def test_a_workflow_runs_in_the_system_of_the_container_file(name: str) -> None:
 
 
 def test_each_part_of_the_soak_runs_in_one_nightly_job() -> None:
-    command = [PROJECT / "scripts/soak", "--list"]
+    command = [str(PROJECT / "scripts/soak"), "--list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     parts = [line.split()[0] for line in listed.splitlines()]
     jobs = re.findall(r"run: scripts/soak (.*) }$", WORKFLOWS["nightly"], re.MULTILINE)
