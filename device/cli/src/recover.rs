@@ -3,6 +3,7 @@
 //!
 //! The work is in `steadyio_recorder::mcap`; this prints its results.
 
+use std::cell::RefCell;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,8 @@ use steadyio_core::diagnostic;
 use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::files::{
-    DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, audited, examine_file, lock_directory,
-    recordings, recover_segment,
+    DirectoryLock, FilesError, NO_DEFINITIONS, ReadLimit, Recovered, audited, examine_file,
+    lock_directory, recordings, recover_segment,
 };
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::recover::{ChannelFound, Contents, State};
@@ -50,7 +51,8 @@ pub struct Arguments {
     /// Print the state of each file and the planned changes, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Also read finished files completely, and verify the checksum of each block
+    /// Read all finished files completely, and verify the checksum of each block; otherwise files
+    /// are read for one second, at least 64 MiB of them
     #[arg(long)]
     verify: bool,
     /// Print JSON instead of a table
@@ -71,8 +73,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     } else {
         lock_all(&paths).map_err(Failure::with(Status::Failed))?
     };
-    let examine = |path: &Path| Ok((path.into(), examine_file(path, arguments.verify)?));
-    let recover = |path: &Path| recover_segment(path, arguments.verify);
+    let limit = RefCell::new(ReadLimit::default());
+    let verify = |path: &Path| arguments.verify || limit.borrow_mut().takes(path);
+    let examine = |path: &Path| Ok((path.into(), examine_file(path, verify(path))?));
+    let recover = |path: &Path| recover_segment(path, verify(path));
     let outcomes = if arguments.dry_run { each(paths, examine) } else { each(paths, recover) };
     let losses = losses(&arguments.path, &outcomes);
     drop(locks);
@@ -83,6 +87,12 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
     for said in outcomes.iter().filter_map(trouble) {
         diagnostic!("steady: {said}");
+    }
+    let is_unread =
+        |outcome: &&Outcome| outcome.result.as_ref().is_ok_and(|one| one.found.is_unread());
+    let unread = outcomes.iter().filter(is_unread).count();
+    if unread > 0 {
+        diagnostic!("steady: {unread} finished files were not checked for damage: use --verify");
     }
     for loss in &losses {
         diagnostic!("steady: {}", loss.describe());

@@ -11,6 +11,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use steadyio_recorder::mcap::definitions::Definitions;
 use steadyio_recorder::mcap::index::BlockSpan;
@@ -261,7 +262,10 @@ impl Merge {
         let sectors = Sectors::new(&open.file);
         let block = read_block(&sectors, &open.life, &span);
         let block = block.map_err(|error| named(&self.segments[at], &error))?;
-        self.missing.add_unreadable(sectors.unreadable());
+        let block = block.or_else(|| block_of_copy(&self.segments[at], &span));
+        if block.is_none() {
+            self.missing.add_unreadable(sectors.unreadable());
+        }
         let is_wanted = |message: &MessageInBlock| {
             open.wanted[message.slot] && self.selection.wants_time(message.log_time_ns)
         };
@@ -378,6 +382,15 @@ fn open_again(segment: &Segment) -> Result<Option<(File, Box<Readable>)>, Recove
         }
         _ => None,
     })
+}
+
+/// A block that is damaged in the segment itself.
+fn block_of_copy(segment: &Segment, span: &BlockSpan) -> Option<Vec<u8>> {
+    let read = |path: &PathBuf| {
+        let file = File::open(path).ok()?;
+        read_block(&Sectors::new(&file), &segment.life, span).ok()?
+    };
+    segment.copies.iter().find_map(read)
 }
 
 fn named(segment: &Segment, error: &dyn Display) -> io::Error {

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use steadyio_core::interrupt::Interrupt;
@@ -32,6 +33,8 @@ pub struct Segment {
     pub bytes: u64,
     /// The latest log time that is no outlier.
     pub last_ns: u64,
+    /// Other files of the same life.
+    pub copies: Vec<PathBuf>,
 }
 
 /// A log time so much later than one that was recorded after it is an outlier: of a clock that jumped,
@@ -99,7 +102,7 @@ const NO_FILE: &str = "not a regular file";
 /// Of a file that is whole, but none of ours.
 const FOREIGN: &str = "was not written by a steadyio recorder; 'mcap filter' takes such files";
 
-/// The segments of a directory, by name; or this one.
+/// The segments of a directory, by name, none of a pool that has lost them all; or this one.
 fn files(path: &Path) -> Result<Vec<PathBuf>, SurveyError> {
     if !fs::metadata(path).map_err(at(path))?.is_dir() {
         return Ok(vec![path.into()]);
@@ -112,7 +115,10 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, SurveyError> {
         }
     }
     files.sort();
-    if files.is_empty() { Err(SurveyError::NoSegments(path.into())) } else { Ok(files) }
+    match files.is_empty() && manifest::read(path).is_none() {
+        true => Err(SurveyError::NoSegments(path.into())),
+        false => Ok(files),
+    }
 }
 
 /// What a recorder has set aside is not of the pool any more.
@@ -154,7 +160,11 @@ impl Survey {
             (segment.life.identity.sequence, segment.life.identity.recording_id)
         };
         survey.segments.sort_by_key(|segment| (life(segment), Reverse(segment.bytes)));
-        survey.segments.dedup_by_key(|segment| life(segment));
+        survey.segments.dedup_by(|copy, kept| {
+            let is_copy = life(copy) == life(kept);
+            kept.copies.extend(is_copy.then(|| mem::take(&mut copy.path)));
+            is_copy
+        });
         Ok(survey)
     }
 
@@ -175,7 +185,7 @@ impl Survey {
                 if stop.requested() {
                     return Err(SurveyError::Interrupted);
                 }
-                found.extend(survey.add(path)?);
+                found.extend(survey.add(path));
             }
             let list = if place.is_dir() { manifest::read(place) } else { None };
             survey.losses.extend(audit::losses(&found, list.as_ref()));
@@ -210,16 +220,20 @@ impl Survey {
     }
 
     /// Returns what it is for the audit of the pool.
-    fn add(&mut self, path: &Path) -> Result<Option<audit::Found>, SurveyError> {
+    fn add(&mut self, path: &Path) -> Option<audit::Found> {
         // The open of a FIFO would wait.
         if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             self.add_unreadable(path, NO_FILE);
-            return Ok(in_pool(path).then_some(audit::Found::Unreadable));
+            return in_pool(path).then_some(audit::Found::Unreadable);
         }
         let (file, path) = match open(path) {
             // It was removed, or set aside.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(at(path))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                self.add_unreadable(path, &error.to_string());
+                return in_pool(path).then_some(audit::Found::Unreadable);
+            }
+            Ok(opened) => opened,
         };
         let path = path.as_path();
         let audited = match read(&file) {
@@ -256,7 +270,7 @@ impl Survey {
                 audit::Found::Unreadable
             }
         };
-        Ok(in_pool(path).then_some(audited))
+        in_pool(path).then_some(audited)
     }
 
     fn add_segment(&mut self, path: &Path, found: &Readable) {
@@ -265,7 +279,8 @@ impl Survey {
         let bytes = found.blocks.iter().map(|block| block.bytes).sum();
         let Readable { life, times_ns, .. } = *found;
         let last_ns = last_ns(&found.blocks).unwrap_or(times_ns.1);
-        self.segments.push(Segment { path: path.into(), life, times_ns, bytes, last_ns });
+        let (path, copies) = (path.into(), Vec::new());
+        self.segments.push(Segment { path, life, times_ns, bytes, last_ns, copies });
     }
 
     fn add_unreadable(&mut self, path: &Path, why: &str) {

@@ -3,19 +3,28 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use steadyio_recorder::stream::encode::{HEAD, begin_frame, record_frame, topic_frame};
+use steadyio_testing::recording::segments;
 
 use crate::common::{stderr, valid_json};
 use crate::record::input::topic;
 
 const SEGMENT: &str = "r/segment-00000.mcap";
+/// A user that may read what others let everyone read.
+const NOBODY: u32 = 65_534;
 
 fn steady(dir: &Path, arguments: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    let owner = fs::metadata(dir).unwrap().uid();
+    if owner == NOBODY {
+        command.uid(owner);
+    }
     command.args(arguments).current_dir(dir).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A command that reads nothing closes its end.
@@ -102,4 +111,84 @@ fn a_segment_that_is_cut_or_gone_is_counted() {
         let said = stderr(&output);
         assert!(said.contains(says) && said.contains(&format!("{missing} messages")), "{said}");
     }
+}
+
+#[test]
+fn damage_in_front_of_a_summary_is_counted_by_a_start_and_by_the_recovery() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    assert_eq!(record(dir, 400).status.code(), Some(0));
+    let mut bytes = fs::read(dir.join(SEGMENT)).unwrap();
+    bytes[200_000] ^= 1;
+    fs::write(dir.join(SEGMENT), &bytes).unwrap();
+    let (status, summary) = export(dir);
+    let missing = 400 - summary["messages"].as_u64().unwrap();
+    assert!(status == Some(3) && missing > 0);
+    for arguments in [&["recover", "--dry-run", "r"][..], &["recover", "r"]] {
+        let output = steady(dir, arguments, &[]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(&format!("{SEGMENT}: {missing} messages are missing")), "{said}");
+    }
+    let output = record(dir, 1);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let result = valid_json(&output, "recording-1.schema.json");
+    assert_eq!(result["pool"]["missing_messages"], missing);
+    assert!(fs::read(dir.join(SEGMENT)).unwrap() == bytes);
+}
+
+#[test]
+fn a_pool_without_a_segment_left_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    assert_eq!(record(dir, 400).status.code(), Some(0));
+    for segment in segments(&dir.join("r")) {
+        fs::remove_file(segment).unwrap();
+    }
+    let says = "400 messages are missing";
+    let output = steady(dir, &["export", "r", "-o", "out.mcap", "--json"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    for arguments in [&["recover", "r"][..], &["info", "r"]] {
+        let output = steady(dir, arguments, &[]);
+        let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.code() == Some(3) && said.contains(says), "{said}");
+    }
+    let output = record(dir, 1);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(valid_json(&output, "recording-1.schema.json")["pool"]["missing_messages"], 400);
+}
+
+#[test]
+fn a_segment_of_another_owner_is_counted_and_does_not_stop_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    // Root may read everything.
+    if fs::metadata(dir).unwrap().uid() == 0 {
+        chown(dir, Some(NOBODY), None).unwrap();
+    }
+    assert_eq!(record(dir, 1_900).status.code(), Some(0));
+    let whole = export(dir).1["messages"].as_u64().unwrap();
+    let path = dir.join("r/segment-00001.mcap");
+    let before = fs::read(&path).unwrap();
+    if fs::metadata(dir).unwrap().uid() == NOBODY {
+        chown(&path, Some(0), None).unwrap();
+    }
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o0)).unwrap();
+    let (status, summary) = export(dir);
+    let missing = whole - summary["messages"].as_u64().unwrap();
+    assert!(missing > 0);
+    assert_eq!((status, &summary["missing"]["messages"]), (Some(3), &missing.into()));
+    let output = steady(dir, &["recover", "r"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains(&format!("{missing} messages")), "{}", stderr(&output));
+    let output = record(dir, 1);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("Permission denied") && said.contains("without it"), "{said}");
+    // What it holds is not known any more.
+    let counted = export(dir).1["missing"]["messages"].as_u64().unwrap();
+    assert!(counted >= missing, "{counted} of {missing}");
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+    assert!(fs::read(&path).unwrap() == before);
 }

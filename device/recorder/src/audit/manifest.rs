@@ -47,6 +47,9 @@ pub struct Manifest {
     pub segment_bytes: u64,
     /// Whether it was written at the end of a recording: what came later is not in it.
     pub ended: bool,
+    /// Of the segments, those that could not be read when it was written: it lacks their lives.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unreadable: usize,
     lives: Vec<ListedLife>,
     /// Of the other values, as JSON without spaces.
     crc32: u32,
@@ -65,8 +68,15 @@ impl Manifest {
             messages,
         };
         let lives = lives.map(listed).collect();
-        let mut manifest =
-            Manifest { schema: SCHEMA.into(), segments, segment_bytes, ended, lives, crc32: 0 };
+        let (schema, unreadable, crc32) = (SCHEMA.into(), 0, 0);
+        let manifest =
+            Manifest { schema, segments, segment_bytes, ended, unreadable, lives, crc32 };
+        manifest.with_unreadable(0)
+    }
+
+    /// The same with so many segments that could not be read.
+    pub fn with_unreadable(self, unreadable: usize) -> Manifest {
+        let mut manifest = Manifest { unreadable, ..self };
         manifest.crc32 = manifest.checksum();
         manifest
     }
@@ -95,6 +105,11 @@ impl Manifest {
             Some((Identity { recording_id, sequence: life.sequence }, life.messages))
         })
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 fn hex(id: &[u8; 16]) -> String {

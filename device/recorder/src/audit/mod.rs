@@ -97,9 +97,13 @@ pub fn losses(files: &[Found], manifest: Option<&Manifest>) -> Vec<Loss> {
     let gone = complete.map_or(Vec::new(), |list| absent(list, &pieces, prepared(list)));
     let known = spans.absent + gone.len();
     found.extend(gone);
-    if missing > known && !complete.is_some_and(|list| list.ended) {
-        found.extend(unknown(missing - known, &pieces, manifest));
-    }
+    let untold = missing.saturating_sub(known);
+    let unlisted = manifest.map_or(0, |list| list.unreadable);
+    // A complete list has all that held records, but for those that could not be read.
+    let lost = if complete.is_some_and(|list| list.ended) { untold.min(unlisted) } else { untold };
+    found.extend(
+        unknown(lost, &pieces, manifest).map(|loss| Loss { known: lost <= unlisted, ..loss }),
+    );
     found
 }
 
@@ -137,20 +141,21 @@ fn of_piece(piece: &Piece<'_>, manifest: Option<&Manifest>) -> Option<Loss> {
         false => less_than(listed.messages),
     }));
     let (messages, at_most) = (surely.max(guess), guess > surely);
-    let known = is_known(piece, manifest);
+    let known = known_missing(piece, manifest).is_some_and(|known| messages <= known);
     loss(piece.name(), messages, at_most, Some(piece)).map(|loss| Loss { known, ..loss })
 }
 
-/// Whether it had no more messages when the list was written.
-fn is_known(piece: &Piece<'_>, manifest: Option<&Manifest>) -> bool {
-    let listed = manifest.and_then(|list| list.messages(&piece.identity()));
-    listed.is_some_and(|listed| {
-        listed.messages - listed.missing.min(listed.messages) == piece.evidence.present
-    })
+/// How many were missing when the list was written; None if others are there now.
+fn known_missing(piece: &Piece<'_>, manifest: Option<&Manifest>) -> Option<u64> {
+    let listed = manifest.and_then(|list| list.messages(&piece.identity()))?;
+    let there = listed.messages.saturating_sub(listed.missing);
+    (there == piece.evidence.present).then_some(listed.missing)
 }
 
 fn loss(place: String, messages: u64, at_most: bool, piece: Option<&Piece<'_>>) -> Option<Loss> {
-    let times_ns = piece.and_then(|piece| piece.times_ns);
+    // Without a summary, the missing messages may be of any time.
+    let with_summary = piece.filter(|piece| piece.evidence.counted.is_some());
+    let times_ns = with_summary.and_then(|piece| piece.times_ns);
     let identity = piece.map(|piece| piece.identity());
     (messages > 0).then_some(Loss { place, messages, at_most, times_ns, identity, known: false })
 }
@@ -206,8 +211,8 @@ fn spans(
             _ => format!("{} to {}", pieces[first].name(), pieces[next].name()),
         };
         let piece = if absent == 0 { Some(&pieces[first]) } else { None };
-        let are_known = pieces[first..next].iter().all(|piece| is_known(piece, manifest));
-        let known = absent == 0 && are_known;
+        let listed = pieces[first..next].iter().map(|piece| known_missing(piece, manifest));
+        let known = absent == 0 && listed.sum::<Option<u64>>().is_some_and(|all| messages <= all);
         let loss = loss(place, messages, false, piece).map(|loss| Loss { known, ..loss });
         spans.losses.extend(loss);
     }

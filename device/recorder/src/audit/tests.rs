@@ -119,3 +119,24 @@ fn a_segment_that_was_prepared_does_not_hide_that_others_are_gone() {
     assert_eq!(found(&[whole(2), whole(3), blank(4)], Some(&begun)), []);
     assert_eq!(found(&[whole(2), blank(4), Found::Unused], Some(&begun)), [(100, false)]);
 }
+
+#[test]
+fn what_a_recording_added_to_a_listed_segment_is_no_known_loss() {
+    // 60 when it was listed, 100 later, of which 40 are gone.
+    let lives = [(life(1).identity, listed(60, 0))];
+    let list = Manifest::new(1, 1 << 20, false, lives.into_iter());
+    let Found::Life { path, life, evidence, .. } = without_summary(1, 60) else { unreachable!() };
+    let evidence = Evidence { at_least: 100, ..evidence };
+    let files = [Found::Life { path, life, times_ns: None, evidence }];
+    let losses = losses(&files, Some(&list));
+    assert_eq!((losses[0].messages, losses[0].known), (40, false));
+}
+
+#[test]
+fn a_segment_that_could_not_be_read_when_it_was_listed_counts_again() {
+    let list = |unreadable| list(3, true, 1..3).with_unreadable(unreadable);
+    let files = [whole(1), whole(2), Found::Unreadable];
+    assert_eq!(found(&files, Some(&list(0))), []);
+    let losses = losses(&files, Some(&list(1)));
+    assert!(losses[0].at_most && losses[0].known && losses[0].messages > 0);
+}

@@ -24,7 +24,8 @@ pub struct Evidence {
     pub begun: Option<u64>,
     /// By the summary.
     pub counted: Option<u64>,
-    /// By the end block: not all may have been written when it was made.
+    /// By the end block, when not all may have been written, or by a summary that counts what a
+    /// recovery found.
     pub at_least: u64,
     /// No more can be missing where blocks are, if nothing else tells.
     pub missing_at_most: u64,
@@ -38,7 +39,14 @@ impl Evidence {
         let is_damage = tail.gaps.durable_blocks > 0;
         let missing_at_most = if is_damage { messages_max(tail.gaps.bytes) } else { 0 };
         let counted = (!is_damage).then_some(present);
-        Evidence { present, begun, counted, at_least: 0, missing_at_most }
+        Evidence { present, begun, counted, at_least: present, missing_at_most }
+    }
+
+    /// The same if so many messages were found.
+    pub(super) fn with_found(self, present: u64) -> Evidence {
+        let gone = self.present.saturating_sub(present);
+        let missing_at_most = if self.counted.is_some() { 0 } else { self.missing_at_most + gone };
+        Evidence { present, missing_at_most, ..self }
     }
 
     pub(super) fn of_blocks(scanned: &Scanned) -> Evidence {

@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -13,7 +14,7 @@ use super::follow::holds_our_blocks;
 use super::names::{is_segment, is_unused, named, rename, settle};
 use super::recover::{Examined, RecoverError, State, examine};
 use super::sectors::Sectors;
-use crate::audit;
+use crate::audit::{self, manifest};
 
 /// A file or directory that cannot be used or locked.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +41,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> FilesError {
     move |why| FilesError::Io { path, why }
 }
 
-/// The `*.mcap` files of a directory and its unused segments, by name.
+/// The `*.mcap` files of a directory and its unused segments, by name; none of a pool that has lost
+/// them all.
 pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, FilesError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(at(directory))? {
@@ -51,7 +53,10 @@ pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, FilesError> {
         }
     }
     files.sort();
-    if files.is_empty() { Err(FilesError::NoFiles(directory.into())) } else { Ok(files) }
+    match files.is_empty() && manifest::read(directory).is_none() {
+        true => Err(FilesError::NoFiles(directory.into())),
+        false => Ok(files),
+    }
 }
 
 /// Locks a directory against recorders and other recoveries until dropped.
@@ -65,6 +70,28 @@ pub fn lock_directory(directory: &Path) -> Result<DirectoryLock, FilesError> {
         Ok(()) => Ok(DirectoryLock(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(FilesError::Busy(directory.into())),
         Err(error) => Err(at(directory)(error.into())),
+    }
+}
+
+/// How much of finished segments is read where not all has to be: without that, damage in front of
+/// a summary is not seen. The others take more time than a start has.
+#[derive(Debug, Default)]
+pub struct ReadLimit {
+    began: Option<Instant>,
+    bytes: u64,
+}
+
+impl ReadLimit {
+    /// However long it takes.
+    const BYTES: u64 = 64 << 20;
+    /// No other file is begun after this.
+    const TIME: Duration = Duration::from_secs(1);
+
+    /// Whether this file is to be read completely.
+    pub fn takes(&mut self, path: &Path) -> bool {
+        let began = *self.began.get_or_insert_with(Instant::now);
+        self.bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
+        is_unused(path) || self.bytes <= ReadLimit::BYTES || began.elapsed() < ReadLimit::TIME
     }
 }
 

@@ -397,8 +397,8 @@ impl Examined {
 
     /// The count of a tail, and the messages that were found.
     fn with_tail(self, evidence: Evidence) -> Examined {
-        let present = self.messages();
-        Examined { evidence: Evidence { present, ..evidence }, ..self }
+        let evidence = evidence.with_found(self.messages());
+        Examined { evidence, ..self }
     }
 
     /// It had an end block and a summary. Without the end block nothing is written over what they
@@ -448,6 +448,12 @@ impl Examined {
     pub fn messages(&self) -> u64 {
         let channels = self.contents.iter().flat_map(|contents| &contents.channels);
         channels.map(|channel| channel.messages).sum()
+    }
+
+    /// Whether its summary was believed, and no block was read.
+    pub fn is_unread(&self) -> bool {
+        let channels = self.contents.iter().flat_map(|contents| &contents.channels);
+        channels.filter(|channel| channel.messages > 0).any(|channel| channel.digest.is_none())
     }
 
     /// Whose data it is; not of files of other writers.

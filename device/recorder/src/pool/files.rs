@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use steadyio_core::interrupt::Interrupt;
 
-use super::found::{Discard, Existing, copies, existing, recover_all, set_unusable_aside};
+use super::found::{Discard, Existing, distinct, existing, recover_all, set_unusable_aside};
 use super::in_place;
 use super::making::{create_missing, make_directory, sync_directory};
 use super::pins::{Begun, Moment, Pins, reaching_back};
@@ -147,6 +147,8 @@ pub(super) struct Segment {
     pub(super) missing_at_most: bool,
     /// It cannot be written.
     pub(super) bad: bool,
+    /// Nor read: what it holds is unknown.
+    pub(super) unreadable: bool,
 }
 
 impl Segment {
@@ -161,6 +163,7 @@ impl Segment {
             missing: 0,
             missing_at_most: false,
             bad: false,
+            unreadable: false,
         }
     }
 
@@ -214,7 +217,7 @@ impl Pool {
         let Existing { paths, set_aside, unusable } = existing(dir, segment_bytes)?;
         let unusable = set_unusable_aside(unusable, note)?;
         let set_aside = set_aside + unusable.len();
-        if paths.len() - copies(&paths) > count && !wanted.shrink {
+        if distinct(&paths) > count && !wanted.shrink {
             let (found, wanted) = (paths.len(), count);
             let dir = dir.to_path_buf();
             return Err(PoolError::TooMany { dir, found, wanted, segment_bytes });
@@ -222,7 +225,7 @@ impl Pool {
         incident_files::remove_unfinished(dir)?;
         let incidents = incident_files::read_all(dir)?;
         let discard = Discard { damaged: wanted.discard_damaged, but: &incidents };
-        let (mut segments, sequence, found) = recover_all(&paths, discard, note)?;
+        let (mut segments, sequence, found) = recover_all(&paths, count, discard, note)?;
         let found: Vec<audit::Found> = found.into_iter().chain(unusable).collect();
         let losses = audit::losses(&found, manifest::read(dir).as_ref());
         let new: Vec<&Loss> = losses.iter().filter(|loss| !loss.known).collect();
@@ -261,9 +264,10 @@ impl Pool {
             .for_each(&mut *note);
         segments.extend(made.into_iter().map(Segment::empty));
         sync_directory(dir)?;
-        check_writable(&segments)?;
+        check_writable(&mut segments, note)?;
         let pins = pin_all(&segments, &incidents, note);
-        let direct = open_segment(&segments[0].path, true).is_ok();
+        let writable = segments.iter().find(|segment| !segment.bad);
+        let direct = writable.is_some_and(|one| open_segment(&one.path, true).is_ok());
         let made = made_count;
         let dir = dir.to_path_buf();
         let pool = Pool {
@@ -295,7 +299,9 @@ impl Pool {
             Some((identity, Listed { messages: messages + missing, missing, at_most }))
         };
         let lives = self.segments.iter().filter_map(of);
-        let list = Manifest::new(self.segments.len(), self.segment_bytes, ended, lives);
+        let unreadable = self.segments.iter().filter(|segment| segment.unreadable).count();
+        let list = Manifest::new(self.segments.len(), self.segment_bytes, ended, lives)
+            .with_unreadable(unreadable);
         manifest::write(&self.dir, &list).map_err(at(&self.dir))
     }
 
@@ -505,15 +511,27 @@ impl Pool {
 }
 
 /// Waiting does not bring it back.
-fn is_gone(error: &io::Error) -> bool {
+pub(super) fn is_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied};
     matches!(error.kind(), NotFound | NotADirectory | IsADirectory | PermissionDenied)
 }
 
-/// What cannot be opened would be found at a rotation only.
-fn check_writable(segments: &[Segment]) -> Result<(), PoolError> {
-    let open = |segment: &Segment| open_segment(&segment.path, false).map_err(at(&segment.path));
-    segments.iter().try_for_each(|segment| open(segment).map(drop))
+/// What cannot be opened would be found at a rotation only. It is not used, if there are others.
+fn check_writable(segments: &mut [Segment], note: &mut dyn FnMut(String)) -> Result<(), PoolError> {
+    let mut first = None;
+    for segment in segments.iter_mut() {
+        let Err(why) = open_segment(&segment.path, false) else { continue };
+        let is_gone = is_gone(&why);
+        let error = at(&segment.path)(why);
+        if !is_gone {
+            return Err(error);
+        }
+        note(format!("{error}; recording goes on without it"));
+        segment.bad = true;
+        first.get_or_insert(error);
+    }
+    let good = segments.iter().filter(|segment| !segment.bad).count();
+    first.filter(|_| good < SEGMENTS_MIN).map_or(Ok(()), Err)
 }
 
 /// The name of a segment, with records or without.
@@ -553,7 +571,8 @@ fn remove_oldest(
 ) -> Result<usize, PoolError> {
     let mut removed = 0;
     while segments.len() > count {
-        let free = (0..segments.len()).filter(|&at| !is_kept(&segments[at], incidents));
+        let is_free = |at: &usize| !segments[*at].bad && !is_kept(&segments[*at], incidents);
+        let free = (0..segments.len()).filter(is_free);
         // There are more: the caller has counted them.
         let Some(oldest) = free.min_by_key(|&at| segments[at].sequence) else { break };
         let Segment { path, messages, .. } = &segments[oldest];

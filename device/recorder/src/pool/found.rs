@@ -7,13 +7,14 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::files::{PoolError, Segment, at, stem};
+use super::files::{PoolError, Segment, at, is_gone, stem};
 use super::pins::Begun;
 use crate::audit;
 use crate::config::is_segment_size;
 use crate::incident::Incident;
 use crate::mcap::files::{
-    FilesError, NO_DEFINITIONS, Recovered, audited, call_unused, examine_file, recover_segment,
+    FilesError, NO_DEFINITIONS, ReadLimit, Recovered, audited, call_unused, examine_file,
+    recover_segment,
 };
 use crate::mcap::names::{DAMAGED, is_damaged_segment, is_segment, is_unused, named};
 use crate::mcap::private::Identity;
@@ -89,13 +90,13 @@ fn why_unusable(
     })
 }
 
-/// How many are copies of others.
-pub(super) fn copies(paths: &[PathBuf]) -> usize {
+/// How many there are at least: without copies, and without those whose life is not known.
+pub(super) fn distinct(paths: &[PathBuf]) -> usize {
     let life = |path: &PathBuf| reading::life(&File::open(path).ok()?).ok()?;
-    let identities: Vec<Identity> =
+    let lives: HashSet<Identity> =
         paths.iter().filter_map(life).map(|life| life.identity).collect();
-    let distinct: HashSet<&Identity> = identities.iter().collect();
-    identities.len() - distinct.len()
+    let is_empty = |path: &&PathBuf| is_unused(path) && life(path).is_none();
+    lives.len() + paths.iter().filter(is_empty).count()
 }
 
 /// Whether a segment says that it has so many bytes, or cannot say anything.
@@ -130,28 +131,42 @@ pub(super) fn set_unusable_aside(
     Ok(found)
 }
 
-/// Without those that were renamed as damaged, and the newest sequence number of any.
+/// Without those that were renamed as damaged, and the newest sequence number of any. Of those that
+/// are more than the count, the ones that were wiped are renamed, too.
 pub(super) fn recover_all(
     paths: &[PathBuf],
+    count: usize,
     discard: Discard<'_>,
     note: &mut dyn FnMut(String),
 ) -> Result<(Vec<Segment>, u64, Vec<audit::Found>), PoolError> {
     let mut segments: Vec<Segment> = Vec::with_capacity(paths.len());
     let mut audits = Vec::with_capacity(paths.len());
-    let mut newest = 0;
+    let (mut newest, mut limit, mut unread) = (0, ReadLimit::default(), 0);
+    let mut spare = paths.len().saturating_sub(count);
     for path in paths {
-        let recovered = recover_segment(path, false).and_then(|(path, recovered)| {
+        let recovered = recovered(path, limit.takes(path)).and_then(|(path, recovered)| {
             let path = if recovered.wiped { call_unused(&path)? } else { path };
             Ok((path, recovered))
         });
-        let found = recovered.as_ref().ok().and_then(|(_, recovered)| recovered.found.identity());
-        newest = newest.max(found.map_or(0, |identity| identity.sequence));
+        if let Ok((_, Recovered { found, .. })) = &recovered {
+            newest = newest.max(found.identity().map_or(0, |identity| identity.sequence));
+            unread += usize::from(found.is_unread());
+        }
         let named = recovered.as_ref().map(|(named, recovered)| (named.as_path(), recovered));
         audits.extend(match named {
             Ok((named, recovered)) => audited(named, Ok(recovered)),
             Err(error) => audited(path, Err(error)),
         });
-        let Some(segment) = segment(path, recovered, discard, note)? else { continue };
+        let wiped = recovered.as_ref().is_ok_and(|(_, recovered)| recovered.wiped);
+        let Some(segment) = segment(path, recovered, discard, note)? else {
+            spare = spare.saturating_sub(1);
+            continue;
+        };
+        if wiped && spare > 0 {
+            note(set_segment_aside(&segment.path, "was wiped, and there are others")?);
+            spare -= 1;
+            continue;
+        }
         let life = segment.identity();
         let earlier = segments.iter().position(|one| life.is_some() && one.identity() == life);
         let Some(earlier) = earlier else {
@@ -164,8 +179,31 @@ pub(super) fn recover_all(
         };
         let why = format!("is a copy of {}", more.path.display());
         note(set_segment_aside(&fewer.path, &why)?);
+        spare = spare.saturating_sub(1);
+    }
+    if unread > 0 {
+        note(format!(
+            "{unread} of {} segments were not checked for damage, for lack of time; steady recover \
+             --verify checks all",
+            paths.len()
+        ));
     }
     Ok((segments, newest, audits))
+}
+
+/// Completed if it may be written.
+fn recovered(path: &Path, verify: bool) -> Result<(PathBuf, Recovered), FilesError> {
+    match recover_segment(path, verify) {
+        Err(error) if is_out_of_reach(&error) => {
+            Ok((path.to_path_buf(), examine_file(path, verify)?))
+        }
+        recovered => recovered,
+    }
+}
+
+/// It has another owner, for example.
+fn is_out_of_reach(error: &FilesError) -> bool {
+    matches!(error, FilesError::Io { why, .. } if is_gone(why))
 }
 
 /// A segment as it was found; None if it was renamed as damaged.
@@ -184,6 +222,10 @@ fn segment(
         }
         note(format!("{}: {why}; it will be overwritten", path.display()));
         return Ok(Some(Segment::empty(path.to_path_buf())));
+    }
+    if recovered.as_ref().is_err_and(is_out_of_reach) {
+        let unused = Segment::empty(path.to_path_buf());
+        return Ok(Some(Segment { bad: true, unreadable: true, ..unused }));
     }
     let (path, Recovered { completed, found, .. }) = recovered?;
     if completed {
@@ -221,7 +263,10 @@ impl Discard<'_> {
 /// Why a segment can be neither completed nor read as a whole, although it may hold data.
 fn damage(recovered: &Result<(PathBuf, Recovered), FilesError>) -> Option<String> {
     match recovered {
-        Ok((_, Recovered { found: Examined { unreadable: Some(unreadable), .. }, .. })) => {
+        // A finished segment tells what is missing, and the rest of it can be read.
+        Ok((_, Recovered { found: Examined { unreadable: Some(unreadable), state, .. }, .. }))
+            if *state != State::Finished =>
+        {
             Some(unreadable.to_string())
         }
         Ok((_, recovered)) if recovered.found.state == State::Damaged => {

@@ -284,14 +284,14 @@ fn no_kept_segment_is_touched_before_a_sync_has_worked() {
 }
 
 #[test]
-fn writes_that_fail_for_300_ms_cost_nothing() {
+fn writes_that_fail_for_a_while_cost_nothing() {
     for engine in ENGINES {
-        let failing = When::WritesFor(ms(60)..ms(360));
+        let failing = When::Writes(3..8);
         let mut run = Run::start(engine, &[fault(failing, How::Fail(libc::EIO))]);
         run.append(0..600, ms(1));
-        assert!(run.meter(|meters| &meters.failures) > 0);
+        run.wait_until(|run| run.meter(|meters| &meters.failures) >= 5);
         assert_eq!(run.recorder.flush(LONG), Flushed::Durable);
-        assert_eq!(run.recorder.meters().state(), RecordingState::Recording);
+        run.wait_until(|run| run.recorder.meters().state() == RecordingState::Recording);
         let (lost, found, _) = run.finish(Ended::Finished);
         assert_eq!((lost, ours(&found)), (0, 600));
     }
