@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Flushes. Requests with a flush wait in the block layer for a flush request that it makes itself
-//! (`block/blk-flush.c`), one at a time per hardware queue: one serves all that wait when it begins.
+//! (`block/blk-flush.c`), one at a time per hardware queue. The queue's pending list becomes its running list when
+//! the flush is issued, and one flush serves all of that list.
 //!
 //! What proves which were served: right after the completion of a flush request (FF) the same CPU completes the
 //! requests that waited for nothing else, one after the other, each with no sectors. Data that a flush precedes is
@@ -15,18 +16,30 @@ use crate::follow::bios::add_new;
 use crate::follow::sink::{Results, Share, Sink};
 use crate::io::{Mark, Request};
 
-/// One that asks for a flush and has no data, and on which CPU.
-type Waiter = (u32, Open);
-
-/// Data that completed and still needs a flush after it.
+/// A request without data that asks for a flush, or data that completed and still needs one.
 #[derive(Debug)]
-struct Rest {
-    request: usize,
+struct Waiting {
+    cpu: u32,
+    since_ns: u64,
+    /// The last event of data shows its first sector or its end: kernels differ.
+    sectors: [u64; 2],
+    has_data: bool,
+    asker: Request,
     shares: Vec<Share>,
-    ended_ns: u64,
-    /// The last event shows the one or the other: kernels differ.
-    begin: u64,
-    end: u64,
+}
+
+impl Waiting {
+    fn shows(&self, sector: u64) -> bool {
+        self.sectors.contains(&sector)
+    }
+}
+
+/// Which of the running list a flush served, by their places in it.
+#[derive(Debug)]
+enum Verdict {
+    Served(Vec<usize>),
+    /// Those have completed, or others that look alike.
+    Unknown(Vec<usize>),
 }
 
 /// The result of a flush request, and when it was issued, in ns.
@@ -47,8 +60,8 @@ struct Ended {
 
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Flushes {
-    pub waiters: HashMap<Dev, Vec<Waiter>>,
-    rests: HashMap<Dev, Vec<Rest>>,
+    /// In the order in which they came: the running list, then the pending list.
+    waiting: HashMap<Dev, Vec<Waiting>>,
     /// At most one per CPU, in the order of their end.
     ended: Vec<Ended>,
     /// CPUs that completed data of a sequence that no flush follows, and will complete the sequence next.
@@ -56,6 +69,18 @@ pub(in crate::follow) struct Flushes {
 }
 
 impl Flushes {
+    /// A request without data asks for a flush. It will never be issued.
+    pub fn wait(&mut self, event: &Event, extent: &Extent, asker: Open) {
+        self.waiting.entry(extent.dev).or_default().push(Waiting {
+            cpu: event.cpu,
+            since_ns: event.time_ns,
+            sectors: [extent.sector; 2],
+            has_data: false,
+            asker: asker.request,
+            shares: asker.shares,
+        });
+    }
+
     /// A request completed: if it is a flush, those that it served complete next.
     pub fn note_end(&mut self, request: usize, event: &Event, table: &mut Table, sink: &Sink) {
         let Some(flush) = sink.results.request(request) else { return };
@@ -84,17 +109,22 @@ impl Flushes {
         sink: &mut Sink,
     ) {
         let Some(data) = sink.results.request(request) else { return };
-        let (dev, begin, end) = (data.dev, data.sector, data.sector.wrapping_add(data.bytes >> 9));
+        let (dev, end) = (data.dev, data.sector.wrapping_add(data.bytes >> 9));
         // After an error no flush follows.
         if !postflush || data.error != 0 {
             self.closing.push((event.cpu, dev));
             return;
         }
-        // The flush to come is theirs too.
+        self.waiting.entry(dev).or_default().push(Waiting {
+            cpu: event.cpu,
+            since_ns: event.time_ns,
+            sectors: [data.sector, end],
+            has_data: true,
+            asker: data.clone(),
+            shares: shares.to_vec(),
+        });
+        // The flush to come is for their tasks too.
         shares.iter().for_each(|share| sink.hold(share.task));
-        let (shares, ended_ns) = (shares.to_vec(), event.time_ns);
-        let rest = Rest { request, shares, ended_ns, begin, end };
-        self.rests.entry(dev).or_default().push(rest);
     }
 
     /// A completion of no sectors: a request that waited for a flush, or the end of a sequence.
@@ -152,48 +182,49 @@ impl Flushes {
         }
     }
 
-    /// The requests at `served` completed after `flush`. If these are all that waited when it was issued, it is clear which; else data is known by its sectors, and of those without data,
-    /// the oldest of one queue. Which queue is known only if all are of one CPU.
+    /// The requests at `served` completed after `flush`; `None`: after one that is not known.
     fn serve(&mut self, dev: Dev, served: &[u64], flush: Option<Flush>, sink: &mut Sink) {
+        let waiting = self.waiting.entry(dev).or_default();
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
-        let waiters = self.waiters.entry(dev).or_default();
-        let rests = self.rests.entry(dev).or_default();
-        let waiting = waiters.iter().take_while(|(_, asker)| asker.came_before(issued_ns)).count();
-        let due = rests.iter().take_while(|rest| rest.ended_ns <= issued_ns).count();
-
-        let at = |rest: &Rest, sector: u64| rest.begin == sector || rest.end == sector;
-        let fitting = |sector: u64| rests[..due].iter().filter(|rest| at(rest, sector)).count();
-        // Device mapper's flushes have the sector that is mapped there.
-        let asks = |sector: u64| {
-            sector == 0 || waiters[..waiting].iter().any(|(_, asker)| asker.sector == sector)
+        let running = waiting.partition_point(|one| one.since_ns <= issued_ns);
+        let (found, flush) = match judge(&waiting[..running], served) {
+            Verdict::Served(found) => (found, flush.map(|(flush, _)| flush)),
+            Verdict::Unknown(found) => (found, None),
         };
-        let empties: Vec<u64> = served.iter().copied().filter(|sector| asks(*sector)).collect();
-        let one_cpu = waiters[..waiting].windows(2).all(|pair| pair[0].0 == pair[1].0);
-        let all = served.len() == waiting + due;
-        let clear = served.iter().all(|sector| fitting(*sector) == usize::from(!asks(*sector)));
-        let first = take_askers(waiters, waiting, &empties);
-        let known = flush.is_some()
-            && first.len() == empties.len()
-            && (all || (clear && (first.len() == waiting || one_cpu)));
-
-        let is_served = |rest: &Rest| all || served.iter().any(|sector| at(rest, *sector));
-        let (ended, left): (Vec<Rest>, Vec<Rest>) = rests.drain(..due).partition(is_served);
-        rests.splice(..0, left);
-        if !known {
-            let waiters = waiters.iter().take(waiting - first.len());
-            let shares = waiters.flat_map(|(_, asker)| &asker.shares);
-            let shares = shares.chain(rests.iter().flat_map(|rest| &rest.shares));
-            shares.for_each(|share| sink.invalidate(share.task));
+        let places = waiting.drain(..running).enumerate();
+        let (ended, left): (Vec<_>, Vec<_>) = places.partition(|(at, _)| found.contains(at));
+        for (_, one) in left.iter().filter(|_| flush.is_none()) {
+            one.shares.iter().for_each(|share| sink.invalidate(share.task));
         }
-        let flush = flush.filter(|_| known).map(|(flush, _)| flush);
-        for (_, asker) in first {
-            serve_shares(flush, &asker.shares, &asker.request, sink);
-        }
-        for Rest { request, shares, .. } in ended {
-            let asker = sink.results.request(request).cloned().unwrap_or_default();
-            serve_shares(flush, &shares, &asker, sink);
-        }
+        waiting.splice(..0, left.into_iter().map(|(_, one)| one));
+        ended.iter().for_each(|(_, one)| serve_shares(flush, &one.shares, &one.asker, sink));
     }
+}
+
+/// Which of `running` completed, if a series of completions shows the sectors `served`.
+fn judge(running: &[Waiting], served: &[u64]) -> Verdict {
+    let shows = |sector: u64| (0..running.len()).filter(move |at| running[*at].shows(sector));
+    let is_served = |one: &Waiting| served.iter().any(|sector| one.shows(*sector));
+    let all_fit = running.iter().all(is_served) && served.iter().all(|at| shows(*at).count() > 0);
+    if served.len() == running.len() && all_fit {
+        return Verdict::Served((0..running.len()).collect());
+    }
+    let mut found = Vec::new();
+    for sector in served {
+        let first = shows(*sector).find(|at| !found.contains(at));
+        found.extend(first);
+    }
+    // Requests of one CPU are of one queue, which completes the oldest first.
+    let mut empty = running.iter().filter(|one| !one.has_data).map(|one| one.cpu);
+    let one_queue = empty.next().is_none_or(|cpu| empty.all(|other| other == cpu));
+    let is_clear = |sector: &u64| {
+        shows(*sector).all(|at| found.contains(&at))
+            || one_queue && shows(*sector).all(|at| !running[at].has_data)
+    };
+    if found.len() == served.len() && served.iter().all(is_clear) {
+        return Verdict::Served(found);
+    }
+    Verdict::Unknown(found)
 }
 
 /// `flush` was for these shares; which one was, is not known if it is `None`.
@@ -212,17 +243,6 @@ fn serve_shares(flush: Option<usize>, shares: &[Share], asker: &Request, sink: &
 pub(super) fn link(flush: usize, share: &Share, asker: &Request, sink: &mut Sink) {
     let first = attach(&mut sink.results, flush, share, asker);
     sink.add(share, flush, first);
-}
-
-/// Takes those of the first `waiting` that `empties` name, the first come first.
-fn take_askers(waiters: &mut Vec<Waiter>, waiting: usize, empties: &[u64]) -> Vec<Waiter> {
-    let mut taken: Vec<Waiter> = Vec::new();
-    for sector in empties {
-        let left = waiters.iter().take(waiting - taken.len());
-        let found = left.map(|(_, asker)| asker.sector).position(|other| other == *sector);
-        taken.extend(found.map(|at| waiters.remove(at)));
-    }
-    taken
 }
 
 /// A flush request has no bio; those that it served are in place of them. Returns whether this is its first.

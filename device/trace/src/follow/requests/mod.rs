@@ -71,10 +71,7 @@ impl Requests {
         let mut open = Open::from_bio(bio, extent);
         open.request.marks.set(Mark::GotRequest, event.time_ns);
         if extent.sectors == 0 && extent.op.kind != OpKind::Other {
-            let asker = Open { sector: extent.sector, ..open };
-            // Without data it will never be issued.
-            let waiters = self.flushes.waiters.entry(extent.dev).or_default();
-            return waiters.push((event.cpu, asker));
+            return self.flushes.wait(event, extent, open);
         }
         open.awaits_flush = extent.op.preflush;
         self.open.table.insert(open);
