@@ -152,8 +152,8 @@ impl Callers {
             if thread.commit.is_some() {
                 return thread.commit;
             }
-            let (submitter, born) = (event.comm.uring_submitter()?, thread.born);
-            return self.pool(submitter).task_of(event, born, sink);
+            let born = thread.born;
+            return self.task_of_worker(event, born, sink);
         };
         match in_call.call {
             // Its operations can be told apart by their bios only.

@@ -2,7 +2,7 @@
 //! Operations of io_uring, from their submission to the call that reaps them.
 
 use super::Callers;
-use super::workers::Pool;
+use super::workers::{Finding, Pool, Whose};
 use crate::event::{Call, Event, EventKind};
 use crate::follow::sink::{Key, Sink};
 use crate::io::Io;
@@ -25,10 +25,37 @@ impl Callers {
         self.pools.entry(submitter).or_default()
     }
 
+    /// What a bio is for that this thread, a worker, queues. `born`: it was started within the trace.
+    pub(super) fn task_of_worker(
+        &mut self,
+        event: &Event,
+        born: bool,
+        sink: &mut Sink,
+    ) -> Option<Key> {
+        let pool = self.pool(event.comm.uring_submitter()?);
+        match pool.whose(event.pid, born) {
+            Whose::Operation(key) => {
+                sink.change(key, |io| io.of_worker = true);
+                Some(key)
+            }
+            Whose::Placeholder(key) => Some(key),
+            Whose::OneOf(candidates) => {
+                let who = (event.pid, event.comm);
+                let key = sink.begin_placeholder(who, event.time_ns, &candidates);
+                pool.stand_in(event.pid, key, candidates);
+                Some(key)
+            }
+            Whose::Lost(candidates) => {
+                candidates.into_iter().for_each(|key| sink.invalidate(Some(key)));
+                None
+            }
+        }
+    }
+
     fn end_for_workers(&mut self, operation: Operation, worker: Option<u32>, sink: &mut Sink) {
         let Operation { pid, key, handed, .. } = operation;
         if handed > 0 || worker.is_some() {
-            self.pool(pid).end((key, handed), worker, sink);
+            apply(self.pool(pid).end((key, handed), worker), sink);
         }
     }
 
@@ -79,7 +106,7 @@ impl Callers {
     pub(super) fn begin_operation(&mut self, event: &Event, request: u64, sink: &mut Sink) {
         let Some(pid) = self.submitter_for(event, request) else { return };
         let key = self.operations.get(&request).map(|operation| operation.key);
-        self.pool(pid).begin(event.pid, key, sink);
+        apply(self.pool(pid).begin(event.pid, key), sink);
     }
 
     /// Whether a worker completes the operation, or one from before the trace.
@@ -127,7 +154,7 @@ impl Callers {
             return;
         }
         sink.mark_workers_ambiguous(pid);
-        self.pool(pid).end_older(submitter.map(|_| event.pid), sink);
+        apply(self.pool(pid).end_older(submitter.map(|_| event.pid)), sink);
     }
 
     /// The program reaps what this thread submitted and has completed.
@@ -146,6 +173,17 @@ impl Callers {
             if let Some(completed_ns) = sink.ios.get(&key).and_then(|io| io.completed_ns) {
                 sink.end_io(key, completed_ns);
             }
+        }
+    }
+}
+
+fn apply(found: Vec<Finding>, sink: &mut Sink) {
+    for one in found {
+        match one {
+            Finding::Owner { placeholder, owner } => sink.find_owner(placeholder, owner),
+            Finding::Nobody(placeholder) => drop(sink.ios.remove(&placeholder)),
+            Finding::NotOf(key) => sink.rule_out(key),
+            Finding::Lost(key) => sink.invalidate(Some(key)),
         }
     }
 }

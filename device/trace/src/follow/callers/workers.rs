@@ -5,11 +5,12 @@
 //! starts. So a bio has candidates, and later events rule them out: an operation that another worker starts or
 //! completes was never with this one. If one candidate is left, the bio belongs to it; if two that have completed are,
 //! it is unknown, and none of them is reported.
+//!
+//! Nothing here changes an I/O: each event returns what it tells, and [`super::uring`] applies that.
 
 use std::collections::HashMap;
 
-use crate::event::Event;
-use crate::follow::sink::{Key, Sink};
+use crate::follow::sink::Key;
 
 /// With more candidates a bio's operation is not looked for.
 const CANDIDATES_MAX: usize = 256;
@@ -36,6 +37,32 @@ pub(super) struct Worker {
     astray: bool,
 }
 
+/// What a bio is for that a worker queues.
+#[derive(Debug)]
+pub(super) enum Whose {
+    Operation(Key),
+    /// The same as the bios of this placeholder.
+    Placeholder(Key),
+    OneOf(Vec<Key>),
+    /// It is not looked for; if there are any, it may be one of these.
+    Lost(Vec<Key>),
+}
+
+/// What an event tells.
+#[derive(Debug)]
+pub(super) enum Finding {
+    Owner {
+        placeholder: Key,
+        owner: Key,
+    },
+    /// The placeholder is of no operation of the trace.
+    Nobody(Key),
+    /// A placeholder is not of this operation, or nothing of the operation is reported.
+    NotOf(Key),
+    /// A bio of this operation is not known.
+    Lost(Key),
+}
+
 /// Bios of one worker that may be of several operations.
 #[derive(Debug)]
 struct Placeholder {
@@ -51,6 +78,36 @@ struct Placeholder {
     over: bool,
 }
 
+/// Whose the bios of a placeholder are.
+#[derive(PartialEq)]
+enum Verdict {
+    Owner(Key),
+    Nobody,
+    /// Events to come may rule candidates out.
+    Ambiguous,
+    /// Several candidates have completed.
+    Lost,
+}
+
+impl Placeholder {
+    fn verdict(&self) -> Verdict {
+        match self.candidates[..] {
+            [] | [BEFORE] => Verdict::Nobody,
+            _ if self.lost || self.ended.len() > 1 => Verdict::Lost,
+            [owner] => Verdict::Owner(owner),
+            _ => Verdict::Ambiguous,
+        }
+    }
+
+    /// No operation that has completed can be its owner any more.
+    fn lose(&mut self) -> Vec<Key> {
+        self.lost = true;
+        let ended = std::mem::take(&mut self.ended);
+        self.candidates.retain(|candidate| !ended.contains(candidate));
+        ended
+    }
+}
+
 impl Pool {
     /// A worker may start it from now on.
     pub fn hand_over(&mut self, key: Key) {
@@ -60,93 +117,85 @@ impl Pool {
     }
 
     /// This worker starts `key`, or one from before the trace. So no other worker has.
-    pub fn begin(&mut self, worker: u32, key: Option<Key>, sink: &mut Sink) {
+    pub fn begin(&mut self, worker: u32, key: Option<Key>) -> Vec<Finding> {
         let current = Some(key.unwrap_or(BEFORE));
         self.workers.insert(worker, Worker { known: true, current, astray: false });
-        if let Some(key) = key {
-            self.waiting.retain(|waiting| *waiting != key);
-            self.rule_out(key, |_| true, sink);
-        }
+        self.waiting.retain(|waiting| Some(*waiting) != key);
+        let mut found = key.map(|key| self.rule_out(key, |_| true)).unwrap_or_default();
         self.pass(worker);
+        found.extend(self.solve());
+        found
     }
 
     /// What a bio is for that this worker queues now. `born`: it was started within the trace.
-    pub fn task_of(&mut self, event: &Event, born: bool, sink: &mut Sink) -> Option<Key> {
-        let worker = self.workers.entry(event.pid).or_default();
+    pub fn whose(&mut self, number: u32, born: bool) -> Whose {
+        let worker = self.workers.entry(number).or_default();
         worker.known |= born;
         let unknown = (!worker.known).then_some(BEFORE);
         let mut candidates: Vec<Key> = unknown.into_iter().chain(worker.current).collect();
         let others = self.waiting.iter().filter(|key| Some(**key) != worker.current);
         candidates.extend(others.copied());
         match candidates[..] {
-            [] => worker.astray = true,
-            [BEFORE] => {}
-            [key] => {
-                sink.change(key, |io| io.of_worker = true);
-                return Some(key);
+            [] | [BEFORE] => {
+                worker.astray |= candidates.is_empty();
+                Whose::Lost(Vec::new())
             }
-            _ if candidates.len() > CANDIDATES_MAX => {
-                candidates.into_iter().for_each(|key| sink.invalidate(Some(key)));
+            [key] => Whose::Operation(key),
+            _ if candidates.len() > CANDIDATES_MAX => Whose::Lost(candidates),
+            _ => {
+                let same = |one: &&Placeholder| {
+                    let open = !one.lost && !one.over;
+                    one.worker == number && open && one.candidates == candidates
+                };
+                let known = self.placeholders.iter().rev().find(same);
+                known.map_or(Whose::OneOf(candidates), |one| Whose::Placeholder(one.key))
             }
-            _ => return Some(self.placeholder(event, candidates, sink)),
         }
-        None
     }
 
-    fn placeholder(&mut self, event: &Event, candidates: Vec<Key>, sink: &mut Sink) -> Key {
-        let same = |placeholder: &&Placeholder| {
-            let open = !placeholder.lost && !placeholder.over;
-            placeholder.worker == event.pid && open && placeholder.candidates == candidates
-        };
-        if let Some(placeholder) = self.placeholders.iter().rev().find(same) {
-            return placeholder.key;
-        }
-        let who = (event.pid, event.comm);
-        let key = sink.begin_placeholder(who, event.time_ns, &candidates);
+    /// `key` stands for a bio of this worker that is of one of `candidates`.
+    pub fn stand_in(&mut self, worker: u32, key: Key, candidates: Vec<Key>) {
         let ended = candidates.iter().copied().filter(|key| *key == BEFORE).collect();
-        let (worker, lost, over) = (event.pid, false, false);
+        let (lost, over) = (false, false);
         self.placeholders.push(Placeholder { worker, key, candidates, ended, lost, over });
-        key
     }
 
     /// It has completed, in `worker` if any. If it was handed over once, that one did all of it, after what it started or
     /// completed before; if more often, others may have done a part.
-    pub fn end(&mut self, (key, handed): (Key, u32), worker: Option<u32>, sink: &mut Sink) {
+    pub fn end(&mut self, (key, handed): (Key, u32), worker: Option<u32>) -> Vec<Finding> {
+        let mut found = Vec::new();
         self.waiting.retain(|waiting| *waiting != key);
-        for other in self.workers.values_mut().filter(|other| other.current == Some(key)) {
-            other.current = None;
+        for other in self.workers.values_mut() {
+            other.current.take_if(|current| *current == key);
         }
         if let Some(worker) = worker {
-            let state = self.workers.entry(worker).or_default();
-            if state.astray && handed == 0 {
-                sink.invalidate(Some(key));
-            }
-            *state = Worker { known: true, ..Worker::default() };
+            let known = Worker { known: true, ..Worker::default() };
+            let before = self.workers.insert(worker, known).unwrap_or_default();
+            found.extend((before.astray && handed == 0).then_some(Finding::Lost(key)));
             if handed == 1 {
-                let elsewhere =
-                    |placeholder: &Placeholder| placeholder.worker != worker || placeholder.over;
-                self.rule_out(key, elsewhere, sink);
+                found.extend(self.rule_out(key, |one| one.worker != worker || one.over));
             }
             self.pass(worker);
         }
-        let may_be = |of: &&mut Placeholder| of.candidates.contains(&key);
-        self.placeholders.iter_mut().filter(may_be).for_each(|of| of.ended.push(key));
-        self.settle(sink);
+        let may_be = |one: &&mut Placeholder| one.candidates.contains(&key);
+        self.placeholders.iter_mut().filter(may_be).for_each(|one| one.ended.push(key));
+        found.extend(self.solve());
+        found
     }
 
     /// An operation from before the trace has completed, which any worker may have done; the one that completed it
     /// continues with another.
-    pub fn end_older(&mut self, worker: Option<u32>, sink: &mut Sink) {
+    pub fn end_older(&mut self, worker: Option<u32>) -> Vec<Finding> {
         if let Some(worker) = worker {
             self.workers.insert(worker, Worker { known: true, ..Worker::default() });
             self.pass(worker);
         }
-        let is_new = |of: &&mut Placeholder| !of.candidates.contains(&BEFORE);
+        let is_new = |one: &&mut Placeholder| !one.candidates.contains(&BEFORE);
         for placeholder in self.placeholders.iter_mut().filter(is_new) {
             placeholder.candidates.push(BEFORE);
             placeholder.ended.push(BEFORE);
         }
-        self.settle(sink);
+        self.solve()
     }
 
     /// The worker continues with another operation.
@@ -157,39 +206,31 @@ impl Pool {
     }
 
     /// Those placeholders are not of this operation.
-    fn rule_out(&mut self, key: Key, of: impl Fn(&Placeholder) -> bool, sink: &mut Sink) {
-        for placeholder in self.placeholders.iter_mut().filter(|placeholder| of(placeholder)) {
-            let before = placeholder.candidates.len();
-            placeholder.candidates.retain(|candidate| *candidate != key);
-            if placeholder.candidates.len() < before {
-                sink.rule_out(key);
-            }
-        }
-        self.settle(sink);
+    fn rule_out(&mut self, key: Key, of: impl Fn(&Placeholder) -> bool) -> Vec<Finding> {
+        let has = |one: &&mut Placeholder| one.candidates.contains(&key) && of(one);
+        let without = self.placeholders.iter_mut().filter(has).map(|one| {
+            one.candidates.retain(|candidate| *candidate != key);
+            Finding::NotOf(key)
+        });
+        without.collect()
     }
 
-    /// Placeholders that no later event can change.
-    fn settle(&mut self, sink: &mut Sink) {
-        for placeholder in &mut self.placeholders {
-            if placeholder.lost || placeholder.ended.len() > 1 {
-                placeholder.lost = true;
-                for key in placeholder.ended.drain(..) {
-                    placeholder.candidates.retain(|candidate| *candidate != key);
-                    sink.invalidate(Some(key));
-                    sink.rule_out(key);
-                }
+    /// Decides each placeholder as far as it can be; keeps those that a later event can change.
+    fn solve(&mut self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        self.placeholders.retain_mut(|one| {
+            if one.verdict() == Verdict::Lost {
+                let lost = one.lose().into_iter();
+                found.extend(lost.flat_map(|key| [Finding::Lost(key), Finding::NotOf(key)]));
             }
-        }
-        self.placeholders.retain(|placeholder| match placeholder.candidates[..] {
-            [] | [BEFORE] => {
-                sink.ios.remove(&placeholder.key);
-                false
-            }
-            [key] if !placeholder.lost => {
-                sink.find_owner(placeholder.key, key);
-                false
-            }
-            _ => true,
+            let placeholder = one.key;
+            found.extend(match one.verdict() {
+                Verdict::Owner(owner) => Some(Finding::Owner { placeholder, owner }),
+                Verdict::Nobody => Some(Finding::Nobody(placeholder)),
+                Verdict::Ambiguous | Verdict::Lost => return true,
+            });
+            false
         });
+        found
     }
 }
