@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A verdict is taken from the cache only if nothing has changed that decides the test."""
 
+import json
 import platform
 import subprocess
 from functools import cache
 from pathlib import Path
 
+import crates
 import pytest
 import verdicts
 from steady_lab.paths import PROJECT
@@ -16,7 +18,7 @@ FILES = (FILE, "tests/report/seen.py", "tests/conftest.py", "lab/a.py", "device/
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in (*FILES, "build/bin/steady"):
+    for name in (*FILES, *verdicts.BUILT_OF):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("as it was\n")
     (tmp_path / ".gitignore").write_text("/build/\n")
@@ -31,17 +33,42 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def key() -> str:
+def key(*folders: str) -> str:
     verdicts.key_of.cache_clear()
     verdicts._tracked.cache_clear()
-    return verdicts.key_of(FILE, ("device", "lab"))
+    return verdicts.key_of(FILE, folders or ("device", "lab"))
 
 
-@pytest.mark.parametrize("changed", [*FILES[:-1], "packages", "build/bin/steady", "lab/new.py"])
+@pytest.mark.parametrize("changed", [*FILES[:-1], "packages", *verdicts.BUILT_OF, "lab/new.py"])
 def test_one_byte_of_what_a_test_reads_makes_it_run_again(changed: str, clone: Path) -> None:
     before = key()
     (clone / changed).write_text("As it was\n")
     assert key() != before
+
+
+def test_a_program_counts_by_what_is_in_it_not_by_its_sources(clone: Path) -> None:
+    before = key(*verdicts.SOURCES)
+    (clone / "device" / "b.rs").write_text("changed\n")
+    assert key(*verdicts.SOURCES) == before
+    for program in verdicts.BUILT_OF:
+        (clone / program).write_text("As it was\n")
+        assert key(*verdicts.SOURCES) != before
+        (clone / program).write_text("as it was\n")
+
+
+def test_a_crate_is_decided_by_what_cargo_builds_it_of() -> None:
+    words = ["cargo", "metadata", "--no-deps", "--format-version=1"]
+    done = subprocess.run(words, cwd=PROJECT / "device", capture_output=True, text=True, check=True)
+    found, rest = set(), {"steadyio-python"}
+    packages = {one["name"]: one for one in json.loads(done.stdout)["packages"]}
+    while rest:
+        package = packages[rest.pop()]
+        found.add(str(Path(package["manifest_path"]).parent.relative_to(PROJECT)))
+        below = [one for one in package["dependencies"] if one.get("path")]
+        rest |= {one["name"] for one in below if one["kind"] != "dev"}
+    named = {path for path in crates.decide("steadyio-python") if (PROJECT / path).is_dir()}
+    assert named == found
+    assert "device/recorder" in found and "device/trace" not in found
 
 
 def test_a_setting_makes_it_run_again(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,10 @@
 """Take the verdict of a test from the cache if nothing that it reads has changed since it passed.
 
 For tests that take long and have no boot that kept_boots.py could replay. Their mark names the
-folders that they read: `pytestmark = pytest.mark.reads("lab", "kernel")`, or `reads(*SOURCES)`. The
-tests' own folder, the shared files of tests/, and this machine's processor, kernel and packages are
-always part of the key. A marked test that opens a file of another folder, or runs `steady` without
-naming `device`, fails.
+folders that they read: `pytestmark = pytest.mark.reads("lab", "kernel")`, or `reads(*SOURCES)`; or
+files, such as those of a crate (crates.py). The tests' own folder, the shared files of tests/, and
+this machine's processor, kernel and packages are always part of the key. A marked test that opens a
+file of another folder, or runs `steady` and names neither it nor `device`, fails.
 
 The key is taken at the session's start. Verdicts are kept at its end if the key is still the same.
 """
@@ -35,12 +35,12 @@ KEYS_MAX = 4
 PACKAGES = Path("/var/lib/dpkg/status")
 PROCESSOR = Path("/proc/cpuinfo")
 SETTINGS = ("STEADY_", "STEADYIO_KERNEL_SOURCE")
-# All that a guest or a program can depend on: not the documents.
-SOURCES = ("experiments", "device", "kernel", "lab", "scripts", "tests")
-# The same of a guest in which `steady` does not run.
-WITHOUT_STEADY = ("experiments", "kernel", "lab", "scripts", "tests")
 # Programs that are built of a folder.
-BUILT_OF = {"build/bin/steady": "device"}
+BUILT_OF = {"build/bin/steady": "device", "build/bin/steady-guest": "device"}
+# All that a guest can depend on in which `steady` does not run: not the documents.
+WITHOUT_STEADY = ("experiments", "kernel", "lab", "scripts", "tests")
+# The same with our programs, as they are now: a test in `device` changes none of them.
+SOURCES = (*WITHOUT_STEADY, *BUILT_OF)
 
 
 def folders_of(item: pytest.Item) -> tuple[str, ...] | None:
@@ -61,8 +61,8 @@ def key_of(file: str, folders: tuple[str, ...]) -> str:
         if _is_in(path, (*folders, own)) or _is_shared(path):
             digest.update(f"{path}\0{_content(path)}\0".encode())
     for program, folder in BUILT_OF.items():
-        if folder in folders:
-            digest.update(_content(program).encode())
+        if folder in folders or program in folders:
+            digest.update(f"{program}\0{_content(program)}\0".encode())
     return digest.hexdigest()[:16]
 
 
@@ -149,7 +149,9 @@ def _check(path: str) -> None:
         return
     relative = path.removeprefix(f"{PROJECT}/")
     folder = BUILT_OF.get(relative)
-    if not _watch or _is_in(folder or relative, _watch.names) or _is_shared(relative):
+    if not _watch or _is_in(relative, _watch.names) or _is_shared(relative):
+        return
+    if folder and folder in _watch.names:
         return
     if folder or relative in _tracked():
         _watch.others.add(relative)
