@@ -54,6 +54,7 @@ struct k2_lane_blocked {
 struct k2_lanes {
 	struct list_head list;
 	struct k2_lane *on_card;
+	bool is_counted; /* its command, for declared tasks */
 	/* Something of the queue would be dispatched, and waits for a lane. */
 	bool is_holding;
 	u64 blocked_since_ns[K2_RT_LEVELS]; /* 0: not blocked */
@@ -199,7 +200,7 @@ bool k2_guard_set_limits(struct k2_data *k2, const struct k2_limit *limit);
 void k2_guard_exit(struct k2_guard *guard);
 void k2_guard_arrival(struct k2_data *k2, struct request *rq);
 void k2_guard_flush(struct k2_data *k2, struct request *rq);
-void k2_guard_bypassed(struct k2_data *k2, struct request *rq, u64 now_ns);
+void k2_guard_bypassed(struct k2_data *k2, struct request *rq, unsigned int made_in, u64 now_ns);
 u64 k2_guard_look(struct k2_guard *guard, u64 now_ns);
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns);
 void k2_guard_completed(struct k2_data *k2, struct request *rq, u64 now_ns);

@@ -46,6 +46,22 @@ static void k2_show_inflight(struct k2_data *k2, struct seq_file *m)
 	seq_printf(m, "rt %u\nbackground %u\n", rt, background);
 }
 
+/* What befell declared tasks that no task counts by itself. */
+static void k2_show_declared(struct k2_data *k2, struct seq_file *m)
+{
+	const struct k2_declared *declared = &k2->guard->ahead.declared;
+	u64 forced, overruns, overrun_ns_max;
+
+	spin_lock_irq(&k2->lock);
+	forced = declared->forced;
+	overruns = declared->overruns;
+	overrun_ns_max = declared->overrun_ns_max;
+	spin_unlock_irq(&k2->lock);
+
+	seq_printf(m, "declared forced %llu\ndeclared overruns %llu\n", forced, overruns);
+	seq_printf(m, "declared overrun_ns_max %llu\n", overrun_ns_max);
+}
+
 static void k2_show_counters(struct k2_data *k2, struct seq_file *m)
 {
 	static const char *const class_names[K2_CLASSES] = {"rt", "background"};
@@ -80,6 +96,7 @@ static void k2_show_counters(struct k2_data *k2, struct seq_file *m)
 	seq_printf(m, "rt early %llu\nrt anticipated %llu\n", early, anticipated);
 	seq_printf(m, "background forced %llu\n", policy.background_forced_count);
 	seq_printf(m, "background wait_ns_max %llu\n", background_wait_ns);
+	k2_show_declared(k2, m);
 }
 
 static void k2_show_tags(struct k2_data *k2, struct seq_file *m)

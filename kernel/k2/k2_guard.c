@@ -177,14 +177,14 @@ void k2_guard_flush(struct k2_data *k2, struct request *rq)
 
 /*
  * @rq, which k2 was not shown, has ended: on 6.1 a flush or FUA write, on 6.12 a flush. On 6.12 its
- * ioprio went with its bio, so it counts as background.
+ * ioprio went with its bio, so it counts as background; @made_in is the queue of its thread.
  */
-void k2_guard_bypassed(struct k2_data *k2, struct request *rq, u64 now_ns)
+void k2_guard_bypassed(struct k2_data *k2, struct request *rq, unsigned int made_in, u64 now_ns)
 {
 	unsigned int queue = k2_policy_queue(req_get_ioprio(rq), false);
 	struct k2_guard *guard = k2->guard;
 
-	k2_lookahead_bypassed(&guard->ahead, now_ns);
+	k2_lookahead_bypassed(&guard->ahead, k2_guarded_level(made_in), rq->start_time_ns, now_ns);
 	if (queue >= K2_RT_LEVELS || blk_rq_is_passthrough(rq))
 		return;
 	if (!k2_tasks_bypassed(k2, rq, queue, now_ns) && k2_is_looking_ahead(k2)) {
@@ -241,13 +241,15 @@ static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes,
 {
 	struct k2_lookahead *ahead = &k2->guard->ahead;
 
-	if (!k2_is_learned(rq)) {
-		k2_lookahead_unwatched(ahead);
-		return;
-	}
 	now_ns = now_ns ?: ktime_get_ns();
 	k2_rq(rq)->flight = k2_lookahead_watch(ahead, k2_guarded_level(k2_rq(rq)->queue), k2_op(rq),
 					       bytes, k2_policy_inflight(&k2->policy), now_ns);
+}
+
+static void k2_leave_unwatched(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	k2_rq(rq)->flight = k2_lookahead_unwatched(&k2->guard->ahead,
+						   k2_guarded_level(k2_rq(rq)->queue), now_ns);
 }
 
 /* The bound does not cover @rq; see k2_policy.h. */
@@ -261,10 +263,10 @@ static void k2_mark_unguarded(struct k2_guard *guard, struct request *rq)
 
 static void k2_dispatch_whole(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
-	if (k2_decide_whole(&k2->guard->ahead, k2_rq(rq)->queue))
+	if (k2_decide_whole(&k2->guard->ahead, k2_rq(rq)->queue) && k2_is_learned(rq))
 		k2_watch(k2, rq, blk_rq_bytes(rq), now_ns);
 	else
-		k2_lookahead_unwatched(&k2->guard->ahead);
+		k2_leave_unwatched(k2, rq, now_ns);
 	k2_mark_unguarded(k2->guard, rq);
 }
 
@@ -324,10 +326,10 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 	}
 	if (decision.is_unguarded)
 		k2_mark_unguarded(k2->guard, rq);
-	if (decision.is_watched)
+	if (decision.is_watched && k2_is_learned(rq))
 		k2_watch(k2, rq, decision.bytes, now_ns);
 	else
-		k2_lookahead_unwatched(ahead);
+		k2_leave_unwatched(k2, rq, now_ns);
 	return decision.bytes;
 }
 
@@ -352,7 +354,8 @@ void k2_guard_completed(struct k2_data *k2, struct request *rq, u64 now_ns)
 	struct k2_rq *k2r = k2_rq(rq);
 
 	if (k2r->flight != K2_FLIGHT_NONE) {
-		if (guard->ahead.declared.used && rq->rq_flags & RQF_STATS)
+		if (guard->ahead.declared.used && rq->rq_flags & RQF_STATS &&
+		    k2r->flight < K2_FLIGHTS)
 			k2_declared_began(&guard->ahead.declared, k2r->flight,
 					  rq->io_start_time_ns);
 		k2_lookahead_done(&guard->ahead, k2r->flight, now_ns);

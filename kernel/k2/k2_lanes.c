@@ -116,10 +116,27 @@ void k2_lanes_arrival(struct k2_data *k2, unsigned int queue)
 	lanes->blocked_since_ns[queue] = ktime_get_ns();
 }
 
-/* What waited for a command of a lower level waits for it no more. */
-static void k2_lanes_note_blocked(struct k2_lanes *lanes, u64 now_ns)
+/* @lane has a command with the card, for which declared tasks may wait; its time is not known. */
+static void k2_lane_begins(struct k2_data *k2, const struct k2_lane *lane, u64 now_ns)
 {
+	struct k2_declared *declared = &k2->guard->ahead.declared;
+
+	k2->lanes.is_counted = declared->task;
+	if (k2->lanes.is_counted)
+		k2_declared_untimed(declared, lane->level, now_ns);
+}
+
+/* What waited for a command of a lower level waits for it no more. */
+static void k2_lane_ends(struct k2_data *k2, u64 now_ns)
+{
+	struct k2_lanes *lanes = &k2->lanes;
 	unsigned int level;
+
+	if (lanes->is_counted) {
+		lanes->is_counted = false;
+		k2_declared_untimed_done(&k2->guard->ahead.declared, now_ns);
+		k2_tasks_wake(k2);
+	}
 
 	for (level = 0; level < K2_RT_LEVELS; level++) {
 		struct k2_lane_blocked *blocked = &lanes->blocked[level];
@@ -144,7 +161,8 @@ static bool k2_lane_takes(struct k2_data *k2, struct k2_lane *lane, u64 now_ns)
 		return false;
 	if (!k2_lane_is_before(k2, lane, k2_policy_next(&k2->policy, now_ns), now_ns))
 		return false;
-	k2_lanes_note_blocked(lanes, now_ns);
+	k2_lane_ends(k2, now_ns);
+	k2_lane_begins(k2, lane, now_ns);
 	lanes->on_card = lane;
 	lane->waits = false;
 	WRITE_ONCE(lane->is_wanted, k2->policy.queues_waiting);
@@ -228,7 +246,7 @@ static void k2_lane_give(struct k2_lane *lane, bool waits)
 	spin_lock_irq(&k2->lock);
 	if (k2->lanes.on_card == lane) {
 		k2->lanes.on_card = NULL;
-		k2_lanes_note_blocked(&k2->lanes, ktime_get_ns());
+		k2_lane_ends(k2, ktime_get_ns());
 	}
 	lane->waits = waits;
 	if (!waits)

@@ -111,6 +111,8 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 		k2_policy_give_back(&k2->policy, k2r->queue,
 				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY);
 		k2r->flags &= ~(K2_RQ_INFLIGHT | K2_RQ_REST);
+		if (k2r->flags & K2_RQ_DECLARED)
+			k2_tasks_back(k2, rq);
 	} else {
 		k2r->queue = k2_take_queue(k2, rq);
 		k2r->flags = K2_RQ_COUNTED | (k2r->flags & K2_RQ_DECLARED);
@@ -270,9 +272,11 @@ refuse:
 	return NULL;
 }
 
-/* Of a request that bypassed k2: that of its thread. */
+/* Of a request that bypassed k2: that of its thread. Of passthrough it does not matter. */
 static unsigned int k2_bypassed_queue(struct request *rq)
 {
+	if (blk_rq_is_passthrough(rq))
+		return K2_QUEUE_BEST_EFFORT;
 	if (k2_rq_keeps_private())
 		return k2_rq(rq)->queue;
 	return k2_policy_queue(req_get_ioprio(rq), false);
@@ -284,17 +288,18 @@ static unsigned int k2_bypassed_queue(struct request *rq)
  */
 static noinline void k2_bypassed_request(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
+	unsigned int queue = k2_bypassed_queue(rq);
 	unsigned long flags;
 
 	if (rq->rq_flags & RQF_FLUSH_SEQ)
 		return;
 	if (!blk_rq_is_passthrough(rq))
-		k2_stats_completed(k2, rq, k2_bypassed_queue(rq), now_ns);
+		k2_stats_completed(k2, rq, queue, now_ns);
 	spin_lock_irqsave(&k2->lock, flags);
 	if (k2_rq_keeps_private())
 		k2_tasks_ended(k2, rq, now_ns);
 	if (k2_knows_real_time(k2))
-		k2_guard_bypassed(k2, rq, now_ns);
+		k2_guard_bypassed(k2, rq, queue, now_ns);
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 

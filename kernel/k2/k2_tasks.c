@@ -99,6 +99,11 @@ void k2_tasks_arrival(struct k2_data *k2, struct request *rq, const struct k2_ta
 	k2_declared_arrival(&k2->guard->ahead.declared, k2r->stream, now_ns);
 }
 
+void k2_tasks_back(struct k2_data *k2, struct request *rq)
+{
+	k2_declared_back(&k2->guard->ahead.declared, k2_rq(rq)->stream, ktime_get_ns());
+}
+
 void k2_tasks_ended(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	struct k2_rq *k2r = k2_rq(rq);

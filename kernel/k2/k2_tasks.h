@@ -75,6 +75,8 @@ unsigned int k2_tasks_queue(struct k2_data *k2, unsigned int level);
 struct k2_task *k2_tasks_current(struct k2_data *k2, unsigned int level);
 void k2_tasks_arrival(struct k2_data *k2, struct request *rq, const struct k2_task *task,
 		      u64 now_ns);
+/* @rq, or the rest of it, is queued again. */
+void k2_tasks_back(struct k2_data *k2, struct request *rq);
 /* The last of @rq has ended. May be called again. */
 void k2_tasks_ended(struct k2_data *k2, struct request *rq, u64 now_ns);
 /*

@@ -104,7 +104,7 @@ static void decide_declared(struct k2_lookahead *ahead, const struct k2_policy *
 {
 	struct k2_declared *declared = &ahead->declared;
 	bool is_background = offer->queue >= K2_RT_LEVELS;
-	bool rt_queued = policy->queues_waiting & K2_RT_BITS;
+	u32 rt_queued = policy->queues_waiting & K2_RT_BITS;
 	struct k2_declared_offer limited = {
 		.level = k2_guarded_level(offer->queue),
 		.op = offer->op,
@@ -113,7 +113,7 @@ static void decide_declared(struct k2_lookahead *ahead, const struct k2_policy *
 		.may_split = offer->may_split,
 		.is_timed = offer->is_timed,
 		.may_wait = is_background && !rt_queued,
-		.is_forced = is_background && rt_queued,
+		.forced_past = is_background ? rt_queued : 0,
 	};
 
 	/* What the device has besides is not known. */

@@ -5,7 +5,7 @@
 /* Of a command that a request which k2 is not shown may have delayed, or that came before tasks. */
 #define NOT_DUE (~0ULL)
 
-static u64 since_ns(u64 now_ns, u64 then_ns)
+static u64 elapsed_ns(u64 now_ns, u64 then_ns)
 {
 	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
@@ -47,7 +47,7 @@ bool k2_declared_guards(const struct k2_declared *declared, u32 level)
 /* From the first request of a job to that of the next. */
 static u64 least_ns(const struct k2_declaration *stated)
 {
-	return since_ns(stated->period_ns, 2 * stated->jitter_ns);
+	return elapsed_ns(stated->period_ns, 2 * stated->jitter_ns);
 }
 
 static bool is_quiet(const struct k2_declared_task *task, u64 now_ns)
@@ -56,13 +56,13 @@ static bool is_quiet(const struct k2_declared_task *task, u64 now_ns)
 		return false;
 	if (task->stated.exact)
 		return task->ended >= task->stated.exact;
-	return since_ns(now_ns, task->end_ns) > task->stated.think_ns;
+	return elapsed_ns(now_ns, task->end_ns) > task->stated.think_ns;
 }
 
 static void begin_job(struct k2_declared *declared, struct k2_declared_task *task, u64 now_ns)
 {
 	const struct k2_declaration *stated = &task->stated;
-	u64 gap_ns = since_ns(now_ns, task->first_ns);
+	u64 gap_ns = elapsed_ns(now_ns, task->first_ns);
 
 	task->is_trusted = true;
 	if (task->has_job && gap_ns < least_ns(stated)) {
@@ -82,53 +82,19 @@ static void begin_job(struct k2_declared *declared, struct k2_declared_task *tas
 	task->first_ns = now_ns;
 }
 
-/* Waits for the commands of lower levels that the device has. */
-static void begin_wait(const struct k2_declared *declared, struct k2_declared_task *task,
-		       u64 now_ns)
+/* Waits. */
+
+/* All commands whose time is not known count as one flight. */
+#define UNTIMED K2_DECLARED_FLIGHTS
+
+static u64 bit(u32 flight)
 {
-	u32 left;
-
-	task->waits_since_ns = now_ns;
-	task->has_overrun = false;
-	task->has_late_start = false;
-	task->has_bypass = false;
-	for (left = declared->flights; left; left &= left - 1) {
-		u32 flight = (u32)__builtin_ctz(left);
-
-		if (declared->flight[flight].level <= task->stated.level)
-			continue;
-		task->waits_for |= 1U << flight;
-		task->has_bypass |= declared->flight[flight].due_ns == NOT_DUE;
-	}
-	task->has_forced = declared->forced_flights & task->waits_for;
+	return 1ULL << flight;
 }
 
-void k2_declared_arrival(struct k2_declared *declared, u32 number, u64 now_ns)
+static u32 first_of(u64 flights)
 {
-	struct k2_declared_task *task = &declared->task[number];
-
-	if (!task->has_job || is_quiet(task, now_ns))
-		begin_job(declared, task, now_ns);
-	task->outstanding++;
-	if (!task->waits_for)
-		begin_wait(declared, task, now_ns);
-}
-
-void k2_declared_end(struct k2_declared *declared, u32 number, u64 now_ns)
-{
-	struct k2_declared_task *task = &declared->task[number];
-
-	if (task->outstanding)
-		task->outstanding--;
-	task->ended++;
-	task->end_ns = now_ns;
-}
-
-u64 k2_declared_away_ns(const struct k2_declared_task *task, u64 now_ns)
-{
-	if (!task->has_job || !task->is_trusted || !is_quiet(task, now_ns))
-		return 0;
-	return since_ns(task->first_ns + least_ns(&task->stated), now_ns);
+	return (u32)flights ? (u32)__builtin_ctz((u32)flights) : UNTIMED;
 }
 
 static enum k2_cause cause_of(const struct k2_declared_task *task)
@@ -144,34 +110,169 @@ static enum k2_cause cause_of(const struct k2_declared_task *task)
 	return task->is_trusted ? K2_CAUSE_POLICY : task->fault;
 }
 
-/* @flight has ended. Did it overrun its limit, and does a late start explain that? */
-static void waited_for(struct k2_declared *declared, struct k2_declared_task *task, u32 flight,
-		       bool has_overrun, bool has_late_start, u64 now_ns)
+/* A request has waited for lower levels from @since_ns on. Was that too long? */
+static void judge(struct k2_declared *declared, struct k2_declared_task *task, u64 since_ns,
+		  u64 now_ns)
 {
-	u64 waited_ns;
+	u64 waited_ns = elapsed_ns(now_ns, since_ns);
 
-	if (!(task->waits_for & (1U << flight)))
-		return;
-	task->waits_for &= ~(1U << flight);
-	task->has_overrun |= has_overrun && !has_late_start;
-	task->has_late_start |= has_overrun && has_late_start;
-	if (task->waits_for)
-		return;
-	waited_ns = since_ns(now_ns, task->waits_since_ns);
 	if (waited_ns > task->waited_ns_max)
 		task->waited_ns_max = waited_ns;
 	if (waited_ns <= task->stated.block_ns || waited_ns <= k2_declared_least_ns(declared))
 		return;
 	task->waited_over[cause_of(task)]++;
 	declared->faults++;
+	/* Some other wait of the same request does not count, too. */
+	task->is_fresh = false;
+	task->waits_for &= ~task->waits_past;
 }
 
-void k2_declared_bypassed(struct k2_declared *declared)
+static void wait_for(const struct k2_declared *declared, struct k2_declared_task *task, u32 flight,
+		     u64 now_ns)
+{
+	task->waits_for |= bit(flight);
+	task->waits_past &= ~bit(flight);
+	task->waits_since_ns[flight] = now_ns;
+	if (flight == UNTIMED) {
+		task->has_forced |= declared->untimed_is_forced;
+		task->has_bypass |= !declared->untimed_is_forced;
+		return;
+	}
+	task->has_forced |= !!(declared->forced_flights & bit(flight));
+	task->has_bypass |= declared->flight[flight].due_ns == NOT_DUE;
+}
+
+/* A request of the task waits for the commands of lower levels that the device has. */
+static void begin_waits(const struct k2_declared *declared, struct k2_declared_task *task,
+			u64 now_ns)
+{
+	u64 left;
+
+	if (!task->waits_for) {
+		task->has_overrun = false;
+		task->has_late_start = false;
+		task->has_bypass = false;
+		task->has_forced = false;
+	}
+	for (left = declared->flights & ~task->waits_for; left; left &= left - 1) {
+		u32 flight = first_of(left);
+
+		if (declared->flight[flight].level > task->stated.level &&
+		    declared->flight[flight].sent_ns <= now_ns)
+			wait_for(declared, task, flight, now_ns);
+	}
+	if (declared->untimed && declared->untimed_level > task->stated.level &&
+	    !(task->waits_for & bit(UNTIMED)))
+		wait_for(declared, task, UNTIMED, now_ns);
+}
+
+/*
+ * @flight has ended. A request waits for all commands that were there when it came, so its wait
+ * goes on while one is left for which it, or one before it, waits.
+ */
+static void end_wait(struct k2_declared *declared, struct k2_declared_task *task, u32 flight,
+		     u64 now_ns)
+{
+	u64 since_ns = task->waits_since_ns[flight], left;
+
+	task->waits_for &= ~bit(flight);
+	for (left = task->waits_for; left; left &= left - 1)
+		if (task->waits_since_ns[first_of(left)] <= since_ns)
+			return;
+	judge(declared, task, since_ns, now_ns);
+}
+
+/* The task has nothing outstanding: the device served it before what it waited for. */
+static void end_waits(struct k2_declared *declared, struct k2_declared_task *task, u64 now_ns)
+{
+	u64 since_ns = now_ns, left;
+
+	for (left = task->waits_for; left; left &= left - 1) {
+		u32 flight = first_of(left);
+
+		since_ns = k2_min(since_ns, task->waits_since_ns[flight]);
+		if (flight != UNTIMED)
+			task->has_overrun |= now_ns > declared->flight[flight].due_ns;
+	}
+	task->waits_for = 0;
+	judge(declared, task, since_ns, now_ns);
+}
+
+void k2_declared_arrival(struct k2_declared *declared, u32 number, u64 now_ns)
+{
+	struct k2_declared_task *task = &declared->task[number];
+
+	if (!task->has_job || is_quiet(task, now_ns))
+		begin_job(declared, task, now_ns);
+	task->outstanding++;
+	if (!task->is_fresh) {
+		task->is_fresh = true;
+		task->fresh_ns = now_ns;
+	}
+	begin_waits(declared, task, now_ns);
+}
+
+void k2_declared_back(struct k2_declared *declared, u32 number, u64 now_ns)
+{
+	struct k2_declared_task *task = &declared->task[number];
+	u64 waits_for = task->waits_for;
+
+	if (!task->is_fresh)
+		return;
+	begin_waits(declared, task, now_ns);
+	task->waits_past |= task->waits_for & ~waits_for;
+}
+
+void k2_declared_end(struct k2_declared *declared, u32 number, u64 now_ns)
+{
+	struct k2_declared_task *task = &declared->task[number];
+
+	if (task->outstanding)
+		task->outstanding--;
+	task->ended++;
+	task->end_ns = now_ns;
+	/* What others of the task waited for before, they waited for it. */
+	task->fresh_ns = now_ns;
+	if (task->outstanding)
+		return;
+	if (task->waits_for)
+		end_waits(declared, task, now_ns);
+	task->is_fresh = false;
+}
+
+u64 k2_declared_away_ns(const struct k2_declared_task *task, u64 now_ns)
+{
+	if (!task->has_job || !task->is_trusted || !is_quiet(task, now_ns))
+		return 0;
+	return elapsed_ns(task->first_ns + least_ns(&task->stated), now_ns);
+}
+
+/*
+ * What the device has of k2 has waited for a request that k2 was not shown, and so has a request
+ * of the task behind it.
+ */
+static u64 bypassed_since_ns(const struct k2_declared *declared,
+			     const struct k2_declared_task *task, u64 since_ns)
+{
+	u64 sent_ns = ~0ULL, left;
+
+	for (left = declared->flights; left; left &= left - 1)
+		sent_ns = k2_min(sent_ns, declared->flight[first_of(left)].sent_ns);
+	return k2_max(k2_max(since_ns, sent_ns), task->fresh_ns);
+}
+
+void k2_declared_bypassed(struct k2_declared *declared, u32 level, u64 since_ns, u64 now_ns)
 {
 	u32 i;
 
-	for (i = 0; i < declared->used; i++)
-		declared->task[i].has_bypass = true;
+	for (i = 0; i < declared->used; i++) {
+		struct k2_declared_task *task = &declared->task[i];
+
+		task->has_bypass = true;
+		/* It goes on waiting for the commands of lower levels that are there. */
+		if (task->is_fresh && !task->waits_for && task->stated.level < level)
+			judge(declared, task, bypassed_since_ns(declared, task, since_ns), now_ns);
+	}
 	/* What the device has now may have waited for it. */
 	for (i = 0; i < K2_DECLARED_FLIGHTS; i++)
 		declared->flight[i].due_ns = NOT_DUE;
@@ -211,7 +312,7 @@ u64 k2_declared_least_ns(const struct k2_declared *declared)
 /* What the device has still to do, at most. With several, the first is not known: the shortest. */
 static u64 work_left_ns(const struct k2_declared *declared, u64 now_ns)
 {
-	u64 worked_ns = since_ns(now_ns, declared->work_since_ns);
+	u64 worked_ns = elapsed_ns(now_ns, declared->work_since_ns);
 	u32 left;
 
 	for (left = declared->flights; left; left &= left - 1)
@@ -294,6 +395,7 @@ static u32 fit_whole(struct k2_declared *declared, const struct k2_declared_offe
 		*hold_until_ns = declared->flights ? 0 : until_ns;
 		return 0;
 	}
+	declared->is_forced = !fits;
 	declared->forced += !fits;
 	declared->held_since_ns = 0;
 	return offer->bytes;
@@ -310,21 +412,19 @@ static u32 least_bytes(const struct k2_declared *declared, const struct k2_decla
 	return bytes < offer->bytes ? bytes : offer->bytes;
 }
 
-u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer *offer, u64 now_ns,
-		    u64 *hold_until_ns)
+static u32 fit(struct k2_declared *declared, const struct k2_declared_offer *offer, u64 now_ns,
+	       u64 *hold_until_ns)
 {
 	struct room room = find_room(declared, offer->level, now_ns);
-	u64 room_ns = since_ns(room.now_ns, work_left_ns(declared, now_ns));
+	u64 room_ns = elapsed_ns(room.now_ns, work_left_ns(declared, now_ns));
 	u32 bytes, least;
 
-	*hold_until_ns = 0;
-	declared->is_forced = false;
 	if (!offer->may_split)
 		return fit_whole(declared, offer, room_ns, room.quiet_ns, now_ns, hold_until_ns);
 	bytes = largest_bytes(declared, offer, room_ns);
 	least = least_bytes(declared, offer, room.least_ns);
 	if (bytes < least) {
-		if (declared->flights && !offer->is_forced)
+		if (declared->flights && !offer->forced_past)
 			return 0;
 		declared->is_forced = declared->flights;
 		bytes = least;
@@ -336,6 +436,30 @@ u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer
 		return 0;
 	}
 	return bytes;
+}
+
+u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer *offer, u64 now_ns,
+		    u64 *hold_until_ns)
+{
+	u32 bytes;
+
+	*hold_until_ns = 0;
+	declared->is_forced = false;
+	bytes = fit(declared, offer, now_ns, hold_until_ns);
+	declared->forced_past = bytes ? offer->forced_past : 0;
+	return bytes;
+}
+
+/* A command has gone to the device, maybe before real-time that is queued, which waits for it. */
+static void went(struct k2_declared *declared, u64 now_ns)
+{
+	u32 i;
+
+	for (i = 0; i < declared->used && declared->forced_past; i++)
+		if (declared->forced_past & bit(declared->task[i].stated.level))
+			k2_declared_back(declared, i, now_ns);
+	declared->is_forced = false;
+	declared->forced_past = 0;
 }
 
 void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u32 op, u32 bytes,
@@ -359,13 +483,33 @@ void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u
 	declared->flight_count++;
 	if (declared->is_forced)
 		declared->forced_flights |= 1U << flight;
-	declared->is_forced = false;
 	declared->work_ns += limit_ns;
+	went(declared, now_ns);
+}
+
+void k2_declared_untimed(struct k2_declared *declared, u32 level, u64 now_ns)
+{
+	if (!declared->untimed++)
+		declared->untimed_level = 0;
+	declared->untimed_level = k2_max(declared->untimed_level, level);
+	declared->untimed_is_forced = declared->is_forced;
+	went(declared, now_ns);
+}
+
+void k2_declared_untimed_done(struct k2_declared *declared, u64 now_ns)
+{
+	u32 i;
+
+	if (--declared->untimed)
+		return;
+	for (i = 0; i < declared->used; i++)
+		if (declared->task[i].waits_for & bit(UNTIMED))
+			end_wait(declared, &declared->task[i], UNTIMED, now_ns);
 }
 
 void k2_declared_began(struct k2_declared *declared, u32 flight, u64 began_ns)
 {
-	u64 late_ns = since_ns(began_ns, declared->flight[flight].sent_ns);
+	u64 late_ns = elapsed_ns(began_ns, declared->flight[flight].sent_ns);
 
 	if ((declared->flights & (1U << flight)) && late_ns > declared->late_start_ns_max)
 		declared->late_start_ns_max = late_ns;
@@ -380,7 +524,7 @@ void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns)
 
 	if (!(declared->flights & (1U << flight)))
 		return;
-	overrun_ns = since_ns(now_ns, there->due_ns);
+	overrun_ns = elapsed_ns(now_ns, there->due_ns);
 	has_late_start = overrun_ns <= declared->late_start_ns_max;
 	declared->flights &= ~(1U << flight);
 	declared->flight_count--;
@@ -390,7 +534,13 @@ void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns)
 	declared->overruns += overrun_ns > 0 && !has_late_start;
 	if (overrun_ns > declared->overrun_ns_max && !has_late_start)
 		declared->overrun_ns_max = overrun_ns;
-	for (i = 0; i < declared->used; i++)
-		waited_for(declared, &declared->task[i], flight, overrun_ns > 0, has_late_start,
-			   now_ns);
+	for (i = 0; i < declared->used; i++) {
+		struct k2_declared_task *task = &declared->task[i];
+
+		if (!(task->waits_for & bit(flight)))
+			continue;
+		task->has_overrun |= overrun_ns > 0 && !has_late_start;
+		task->has_late_start |= overrun_ns > 0 && has_late_start;
+		end_wait(declared, task, flight, now_ns);
+	}
 }

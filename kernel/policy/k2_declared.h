@@ -15,7 +15,7 @@
  *
  * A request may have to wait for a smallest piece of 4 KiB, even if that takes longer than block.
  * Every request of a task that waits longer than both for lower levels has a cause, and exactly
- * one counter has it (enum k2_cause).
+ * one counter has it (enum k2_cause). Requests of a task that wait for the same command count once.
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
  */
@@ -48,8 +48,10 @@ enum k2_cause {
 	K2_CAUSE_DISPATCH, /* it did so only because the driver began it late */
 	K2_CAUSE_EARLY, /* the job came before its time */
 	K2_CAUSE_LATE, /* the job came after its time */
-	K2_CAUSE_BYPASS, /* a request that k2 is not shown was with the device */
-	K2_CAUSE_FORCED, /* background that had waited for background_wait_ms_max */
+	/* A request that k2 is not shown was with the device, or one from before the task. */
+	K2_CAUSE_BYPASS,
+	/* One that did not fit: background after background_wait_ms_max, or what was held. */
+	K2_CAUSE_FORCED,
 	K2_CAUSES
 };
 
@@ -63,13 +65,20 @@ struct k2_declared_task {
 	u32 ended; /* of this job */
 	u64 first_ns; /* this job's first request came */
 	u64 end_ns; /* its last request ended */
-	/* One wait at a time: for the commands of lower levels that the device has, a bit each. */
-	u32 waits_for;
-	u64 waits_since_ns;
+	/*
+	 * Waits for the commands of lower levels that the device has: a bit each, the last for all
+	 * that are not timed; and when the first request came that waits for it.
+	 */
+	u64 waits_for;
+	u64 waits_past; /* of these, the ones that went before a request that was queued */
+	u64 waits_since_ns[K2_DECLARED_FLIGHTS + 1];
 	bool has_overrun; /* one of them took longer than its limit */
 	bool has_late_start; /* one of them did so because the driver began it late */
 	bool has_bypass; /* a request that k2 was not shown was with the device */
-	bool has_forced; /* as was background that had waited for too long */
+	bool has_forced; /* as was one that did not fit */
+	/* A request is outstanding that no count covers, since then. */
+	bool is_fresh;
+	u64 fresh_ns;
 	/* Totals. */
 	u64 jobs, early, late;
 	u64 waited_ns_max;
@@ -100,7 +109,11 @@ struct k2_declared {
 	u32 flights; /* one bit for each in use */
 	u32 flight_count;
 	u32 forced_flights; /* one bit for each that was dispatched though it did not fit */
-	bool is_forced; /* the next one is one of these */
+	u32 untimed; /* commands whose time is not known */
+	u32 untimed_level; /* the lowest of theirs */
+	bool untimed_is_forced; /* one of these did not fit */
+	bool is_forced; /* the next one does not fit */
+	u32 forced_past; /* real-time levels that have requests queued, which it goes before */
 	u64 work_ns; /* the sum of their limits */
 	u64 work_since_ns; /* since when the device works on the first of them */
 	u64 late_start_ns_max; /* of the commands since the device had none */
@@ -131,6 +144,8 @@ bool k2_declared_guards(const struct k2_declared *declared, u32 level);
 /* A request of task @number arrives, has ended. */
 void k2_declared_arrival(struct k2_declared *declared, u32 number, u64 now_ns);
 void k2_declared_end(struct k2_declared *declared, u32 number, u64 now_ns);
+/* The rest of a request of the task is queued again: it waits for what went meanwhile. */
+void k2_declared_back(struct k2_declared *declared, u32 number, u64 now_ns);
 
 /* For how long from now no request of the task comes, if it keeps what it stated. */
 u64 k2_declared_away_ns(const struct k2_declared_task *task, u64 now_ns);
@@ -145,7 +160,7 @@ struct k2_declared_offer {
 	bool is_timed; /* the limit of its time is known */
 	/* Of background: nothing real-time is queued, so the device may be left idle; */
 	bool may_wait;
-	bool is_forced; /* it goes before real-time that is queued */
+	u32 forced_past; /* levels with requests queued that it goes before, a bit each */
 };
 
 /*
@@ -168,7 +183,16 @@ void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns);
  * had no room, or a worker that was late, is not the device's fault.
  */
 void k2_declared_began(struct k2_declared *declared, u32 flight, u64 began_ns);
-/* A request that k2 was not shown has ended: waits of now have it as their cause. */
-void k2_declared_bypassed(struct k2_declared *declared);
+/*
+ * A command of unknown time, such as a discard, or of a lane, goes to the device; has ended. It may
+ * only delay tasks of levels before @level.
+ */
+void k2_declared_untimed(struct k2_declared *declared, u32 level, u64 now_ns);
+void k2_declared_untimed_done(struct k2_declared *declared, u64 now_ns);
+/*
+ * A request of @level that k2 was not shown has ended, and was not made before @since_ns: waits of
+ * now have it as their cause.
+ */
+void k2_declared_bypassed(struct k2_declared *declared, u32 level, u64 since_ns, u64 now_ns);
 
 #endif /* K2_DECLARED_H */

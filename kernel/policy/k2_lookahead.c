@@ -65,7 +65,7 @@ void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns)
 }
 
 /* What is with the device now may have waited for it: how long it takes says nothing. */
-void k2_lookahead_bypassed(struct k2_lookahead *ahead, u64 now_ns)
+void k2_lookahead_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_ns, u64 now_ns)
 {
 	u32 i;
 
@@ -74,7 +74,7 @@ void k2_lookahead_bypassed(struct k2_lookahead *ahead, u64 now_ns)
 	ahead->busy_ns = now_ns;
 	for (i = 0; i < K2_FLIGHTS; i++)
 		ahead->flight[i].others = 0;
-	k2_declared_bypassed(&ahead->declared);
+	k2_declared_bypassed(&ahead->declared, level, since_ns, now_ns);
 }
 
 void k2_lookahead_rt_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_ns, u64 now_ns)
@@ -315,10 +315,8 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes,
 {
 	u32 number;
 
-	if (~ahead->watched == 0) {
-		k2_lookahead_unwatched(ahead);
-		return K2_FLIGHT_NONE;
-	}
+	if (~ahead->watched == 0)
+		return k2_lookahead_unwatched(ahead, level, now_ns);
 	number = (u32)__builtin_ctz(~ahead->watched);
 	ahead->is_alone = !inflight;
 	if (ahead->is_probing && ahead->probe == K2_FLIGHT_NONE)
@@ -391,6 +389,10 @@ static void forget_flight(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 
 void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 {
+	if (number == K2_FLIGHT_UNTIMED) {
+		k2_declared_untimed_done(&ahead->declared, now_ns);
+		return;
+	}
 	if (ahead->flight[number].op == OP_WRITE)
 		k2_pace_cancel(&ahead->pace);
 	forget_flight(ahead, number, now_ns);
@@ -404,7 +406,8 @@ static u64 stalled_ns(const struct k2_lookahead *ahead, const struct k2_flight *
 	return took_ns > explained_ns ? took_ns - explained_ns : 0;
 }
 
-void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
+/* What a command tells about the device and the pace of writes. */
+static void learn(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 {
 	const struct k2_flight *flight = &ahead->flight[number];
 	u64 took_ns = now_ns > flight->since_ns ? now_ns - flight->since_ns : 0;
@@ -421,6 +424,15 @@ void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 				ahead->first != number || !ahead->is_alone, now_ns);
 	if (flight->others && needs_ns)
 		learn_delay(ahead, flight, needs_ns, took_ns, now_ns);
+}
+
+void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
+{
+	if (number == K2_FLIGHT_UNTIMED) {
+		k2_declared_untimed_done(&ahead->declared, now_ns);
+		return;
+	}
+	learn(ahead, number, now_ns);
 	forget_flight(ahead, number, now_ns);
 	ahead->busy_ns = now_ns;
 }

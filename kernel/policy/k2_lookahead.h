@@ -42,6 +42,8 @@
 #define K2_RT_IDLE_MS_DEFAULT 10000U
 
 #define K2_FLIGHT_NONE K2_FLIGHTS
+/* A command that is not watched, for whose end declared tasks may wait. */
+#define K2_FLIGHT_UNTIMED (K2_FLIGHTS + 1)
 
 /* A command that is with the device, and watched. */
 struct k2_flight {
@@ -97,10 +99,10 @@ u32 k2_lookahead_rt_arrival(struct k2_lookahead *ahead, const struct k2_thread *
 void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns);
 
 /*
- * A request was with the device that the caller knows of only now that it has ended. If it was
- * real-time, it had arrived at @since_ns.
+ * A request of @level (K2_RT_LEVELS: background) was with the device that the caller knows of only
+ * now that it has ended. It had arrived at @since_ns.
  */
-void k2_lookahead_bypassed(struct k2_lookahead *ahead, u64 now_ns);
+void k2_lookahead_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_ns, u64 now_ns);
 void k2_lookahead_rt_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_ns, u64 now_ns);
 
 /* A request that may be cut. */
@@ -132,14 +134,18 @@ u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cu
 
 /*
  * A read or write of @level (K2_RT_LEVELS: background) goes to the device, where @inflight others
- * are; returns its number, or K2_FLIGHT_NONE. One that is not watched is told by
- * k2_lookahead_unwatched().
+ * are; returns its number, for k2_lookahead_done(), or K2_FLIGHT_NONE. One that is not watched is
+ * told by k2_lookahead_unwatched(), which returns the same.
  */
 u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes, u32 inflight,
 		       u64 now_ns);
-static inline void k2_lookahead_unwatched(struct k2_lookahead *ahead)
+static inline u32 k2_lookahead_unwatched(struct k2_lookahead *ahead, u32 level, u64 now_ns)
 {
 	ahead->is_alone = false;
+	if (!ahead->declared.task)
+		return K2_FLIGHT_NONE;
+	k2_declared_untimed(&ahead->declared, level, now_ns);
+	return K2_FLIGHT_UNTIMED;
 }
 
 /* Is a real-time request of a level after @level watched? */

@@ -75,8 +75,7 @@ unsigned int guard_watch(const struct guard_request *request, unsigned int infli
 	if (decision.is_watched)
 		return k2_lookahead_watch(&ahead, request->is_rt ? RT_LEVEL : K2_RT_LEVELS,
 					  request->write, request->bytes, inflight, now_ns);
-	k2_lookahead_unwatched(&ahead);
-	return K2_FLIGHT_NONE;
+	return k2_lookahead_unwatched(&ahead, request->is_rt ? RT_LEVEL : K2_RT_LEVELS, now_ns);
 }
 
 void guard_done(unsigned int flight, unsigned long long now_ns)

@@ -112,6 +112,7 @@ static void to_card(struct request *request, u32 bytes, u64 now_ns)
 		abort();
 	piece.bytes = bytes;
 	request->piece_bytes = bytes;
+	request->sent_ns = now_ns;
 	request->end_ns = card_do(&piece, now_ns) + k2.settings.host_ns;
 	k2.at_card[k2.at_card_count++] = request;
 }
@@ -180,7 +181,8 @@ static bool dispatch_one(u64 now_ns)
 						     is_write(request), decision.bytes,
 						     k2_policy_inflight(&k2.policy), now_ns);
 	else
-		k2_lookahead_unwatched(&k2.ahead);
+		request->flight =
+			k2_lookahead_unwatched(&k2.ahead, k2_guarded_level(queue), now_ns);
 	k2.queues[queue].first = request->next;
 	k2_policy_dispatch(&k2.policy, queue);
 	note_waits(now_ns);
@@ -202,7 +204,8 @@ static bool end(struct request *request, u64 now_ns)
 	bool is_done = request->piece_bytes == request->command.bytes;
 
 	if (request->bypasses) {
-		k2_lookahead_bypassed(&k2.ahead, now_ns);
+		k2_lookahead_bypassed(&k2.ahead, k2_guarded_level(request->queue), request->sent_ns,
+				      now_ns);
 		return true;
 	}
 	if (request->flight != K2_FLIGHT_NONE)
@@ -220,6 +223,8 @@ static bool end(struct request *request, u64 now_ns)
 		request->command.sector += request->piece_bytes >> SECTOR_SHIFT;
 		k2_policy_give_back(&k2.policy, request->queue, K2_BACK_REST);
 		at_head(&k2.queues[request->queue], request);
+		if (request->declared != K2_DECLARED_NONE)
+			k2_declared_back(&k2.ahead.declared, request->declared, now_ns);
 	}
 	note_waits(now_ns);
 	return is_done;

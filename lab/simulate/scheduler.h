@@ -14,7 +14,7 @@
 
 struct request {
 	struct card_command command; /* what is left of it */
-	u32 queue;
+	u32 queue; /* or that of its thread, if it bypasses */
 	u32 process; /* whose it is: a real-time thread, or of the background; not 0 */
 	u32 group; /* the process of a real-time thread */
 	bool may_split;
@@ -26,7 +26,7 @@ struct request {
 	/* The scheduler's. */
 	struct request *next;
 	u32 piece_bytes, flight, stream;
-	u64 end_ns;
+	u64 sent_ns, end_ns; /* of the command that the card has */
 };
 
 struct scheduler_settings {

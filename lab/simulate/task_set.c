@@ -117,6 +117,7 @@ static void send_flush(u32 owner)
 	struct request *request = new_request(owner);
 
 	request->command = (struct card_command){.op = CARD_FLUSH};
+	request->queue = owner < OWNER_NONE ? (u32)tasks[owner].number.level : K2_QUEUE_BEST_EFFORT;
 	request->bypasses = true;
 	scheduler_insert(request, now_ns);
 }

@@ -226,10 +226,93 @@ static void a_flush_that_k2_was_not_shown_is_a_cause(void)
 	begin(&every_10_ms);
 	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 24U << 10, SOME_TIME_NS);
 	k2_declared_arrival(&declared, task, SOME_TIME_NS);
-	k2_declared_bypassed(&declared);
+	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS, SOME_TIME_NS + 4 * MS);
 	k2_declared_done(&declared, 0, SOME_TIME_NS + 5 * MS);
 	EXPECT(declared.task[task].waited_over[K2_CAUSE_BYPASS], 1);
 	EXPECT(declared.overruns, 0);
+}
+
+static void a_flush_alone_is_a_cause(void)
+{
+	begin(&every_10_ms);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS);
+	k2_declared_dispatch(&declared, 0, 1, READ, 4096, SOME_TIME_NS);
+	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS - MS, SOME_TIME_NS + 440 * US);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_BYPASS], 0);
+	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS - MS, SOME_TIME_NS + 2 * MS);
+	/* It counts once. */
+	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS - MS, SOME_TIME_NS + 3 * MS);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_BYPASS], 1);
+}
+
+static void a_flush_of_its_level_blocks_no_task(void)
+{
+	begin(&every_10_ms);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS);
+	k2_declared_dispatch(&declared, 0, 1, READ, 4096, SOME_TIME_NS);
+	k2_declared_bypassed(&declared, 1, SOME_TIME_NS, SOME_TIME_NS + 2 * MS);
+	EXPECT(declared.faults, 0);
+}
+
+/* A discard that has waited for too long goes, and a request waits for it. */
+static void a_discard_is_a_cause(void)
+{
+	struct k2_declared_offer offer = {.level = BACKGROUND, .op = 1, .bytes = LARGE_BYTES};
+	u64 hold_until_ns;
+
+	begin(&every_10_ms);
+	k2_declared_fit(&declared, &offer, SOME_TIME_NS, &hold_until_ns);
+	EXPECT(k2_declared_fit(&declared, &offer, hold_until_ns, &hold_until_ns), LARGE_BYTES);
+	k2_declared_untimed(&declared, BACKGROUND, SOME_TIME_NS + 100 * MS);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS + 100 * MS);
+	k2_declared_untimed_done(&declared, SOME_TIME_NS + 105 * MS);
+	EXPECT(declared.task[task].waited_ns_max, 5 * MS);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_FORCED], 1);
+	EXPECT(declared.faults, 1);
+}
+
+static void a_command_from_before_the_task_is_a_cause(void)
+{
+	begin(&every_10_ms);
+	k2_declared_untimed(&declared, BACKGROUND, SOME_TIME_NS);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS);
+	k2_declared_untimed_done(&declared, SOME_TIME_NS + 5 * MS);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_BYPASS], 1);
+}
+
+static void a_request_that_is_served_first_waits_no_longer(void)
+{
+	begin(&every_10_ms);
+	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 24U << 10, SOME_TIME_NS);
+	request(SOME_TIME_NS, 300 * US);
+	k2_declared_done(&declared, 0, SOME_TIME_NS + 5 * MS);
+	EXPECT(declared.task[task].waited_ns_max, 300 * US);
+	EXPECT(declared.faults, 0);
+}
+
+/* For one that it finds, and one that goes before it while it is queued. */
+static void a_request_that_waits_twice_counts_once(void)
+{
+	struct k2_declared_offer past = {
+		.level = BACKGROUND,
+		.op = READ,
+		.bytes = 4096,
+		.block_bytes = K2_PIECE_MIN,
+		.may_split = true,
+		.is_timed = true,
+		.forced_past = 1U << 1,
+	};
+	u64 hold_until_ns;
+
+	begin(&every_10_ms);
+	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 24U << 10, SOME_TIME_NS);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS);
+	EXPECT(k2_declared_fit(&declared, &past, SOME_TIME_NS + MS, &hold_until_ns), 4096);
+	k2_declared_dispatch(&declared, 1, BACKGROUND, READ, 4096, SOME_TIME_NS + MS);
+	k2_declared_done(&declared, 0, SOME_TIME_NS + 2 * MS);
+	EXPECT(declared.faults, 1);
+	k2_declared_done(&declared, 1, SOME_TIME_NS + 4 * MS);
+	EXPECT(declared.faults, 1);
 }
 
 static void what_may_not_be_split_waits_until_it_fits_but_not_for_ever(void)
@@ -349,6 +432,12 @@ int main(void)
 		TEST(a_late_start_is_the_fault_for_the_commands_behind_it),
 		TEST(a_request_that_came_early_has_itself_to_blame),
 		TEST(a_flush_that_k2_was_not_shown_is_a_cause),
+		TEST(a_flush_alone_is_a_cause),
+		TEST(a_flush_of_its_level_blocks_no_task),
+		TEST(a_discard_is_a_cause),
+		TEST(a_command_from_before_the_task_is_a_cause),
+		TEST(a_request_that_is_served_first_waits_no_longer),
+		TEST(a_request_that_waits_twice_counts_once),
 		TEST(what_may_not_be_split_waits_until_it_fits_but_not_for_ever),
 		TEST(what_may_not_be_split_goes_when_a_task_is_quiet),
 		TEST(background_waits_while_a_task_thinks_if_that_is_short),

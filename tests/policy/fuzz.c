@@ -128,7 +128,7 @@ static void bypass(void)
 {
 	u64 since_ns = now_ns - random_below(2) * random_below(now_ns);
 
-	k2_lookahead_bypassed(&ahead, now_ns);
+	k2_lookahead_bypassed(&ahead, BACKGROUND_LEVEL, since_ns, now_ns);
 	if (random_below(2))
 		k2_lookahead_rt_bypassed(&ahead, (u32)random_below(BACKGROUND_LEVEL), since_ns,
 					 now_ns);
@@ -198,7 +198,7 @@ static void dispatch(void)
 		command->flight =
 			k2_lookahead_watch(&ahead, BACKGROUND_LEVEL, op, bytes, inflight, now_ns);
 	else
-		k2_lookahead_unwatched(&ahead);
+		command->flight = k2_lookahead_unwatched(&ahead, BACKGROUND_LEVEL, now_ns);
 	inflight++;
 }
 

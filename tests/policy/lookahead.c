@@ -261,7 +261,8 @@ static struct command *dispatch(uint32_t queue, bool write, uint64_t sector, uin
 		command->flight = k2_lookahead_watch(&sim.ahead, k2_guarded_level(queue), write,
 						     decision.bytes, inflight, sim.now_ns);
 	else
-		k2_lookahead_unwatched(&sim.ahead);
+		command->flight =
+			k2_lookahead_unwatched(&sim.ahead, k2_guarded_level(queue), sim.now_ns);
 	sim.policy.inflight[k2_policy_class(queue)]++;
 	return command;
 }
@@ -489,7 +490,7 @@ static uint64_t learned_ns(bool waited)
 	k2_lookahead_init(&ahead);
 	flight = k2_lookahead_watch(&ahead, K2_RT_LEVELS, 0, K2_PIECE_MIN, 0, S);
 	if (waited)
-		k2_lookahead_bypassed(&ahead, S + 4 * MS);
+		k2_lookahead_bypassed(&ahead, K2_RT_LEVELS, S, S + 4 * MS);
 	k2_lookahead_done(&ahead, flight, S + 5 * MS);
 	return k2_device_time_ns(&ahead.device, 0, K2_PIECE_MIN);
 }
