@@ -10,117 +10,69 @@
 #define OUTLIER_COUNT 8
 #define MARGIN	      20U
 
-u32 k2_edge_shortest(const struct k2_edge *edge)
-{
-	u32 now = edge->count[0] ? edge->low[0][0] : ~0U;
-	u32 before = edge->count[1] ? edge->low[1][0] : ~0U;
-
-	return now < before ? now : before;
-}
-
-u32 k2_edge_longest(const struct k2_edge *edge)
-{
-	u32 now = edge->count[0] ? edge->high[0][0] : 0;
-	u32 before = edge->count[1] ? edge->high[1][0] : 0;
-
-	return now > before ? now : before;
-}
-
-static void turn_half(struct k2_edge *edge, u64 now_ns)
+/* Returns whether @key is one of the largest. */
+static bool keep(u32 *largest, u32 key)
 {
 	u32 i;
 
-	if (!k2_edge_count(edge))
-		edge->short_halves = SHORT_HALVES;
-	if (edge->count[0] >= HALF_COUNT >> edge->short_halves &&
-	    now_ns - edge->since_ns >= HALF_NS >> 2 * edge->short_halves) {
-		edge->short_halves -= !!edge->short_halves;
-		for (i = 0; i < K2_EDGE_KEPT; i++) {
-			edge->low[1][i] = edge->low[0][i];
-			edge->high[1][i] = edge->high[0][i];
-		}
-		edge->count[1] = edge->count[0];
-		edge->count[0] = 0;
-	}
-	if (!edge->count[0])
-		edge->since_ns = now_ns;
-}
-
-/* Returns whether it is one of the shortest or the longest. */
-static bool keep(struct k2_edge *edge, u32 time)
-{
-	u32 low = time, high = time, count = edge->count[0]++, i;
-
-	if (count >= OUTLIER_COUNT && time >= edge->low[0][K2_EDGE_KEPT - 1] &&
-	    time <= edge->high[0][K2_EDGE_KEPT - 1])
+	if (key <= largest[K2_EDGE_KEPT - 1])
 		return false;
 	for (i = 0; i < K2_EDGE_KEPT; i++) {
-		u32 *at_low = &edge->low[0][i], *at_high = &edge->high[0][i], other;
+		u32 other = largest[i];
 
-		if (i >= count) {
-			*at_low = low;
-			*at_high = high;
-			break;
-		}
-		other = *at_low;
-		if (low < other) {
-			*at_low = low;
-			low = other;
-		}
-		other = *at_high;
-		if (high > other) {
-			*at_high = high;
-			high = other;
-		}
+		largest[i] = (u32)k2_max(key, other);
+		key = (u32)k2_min(key, other);
 	}
 	return true;
+}
+
+static u32 low_distance(const struct k2_half *half)
+{
+	return half->count < K2_EDGE_KEPT ? 0 : half->low[0] - half->low[K2_EDGE_KEPT - 1];
 }
 
 /*
  * As far beyond the longest as that is from the fourth. One of many that is far above all others is
  * an exception: a program starts.
  */
-static u32 upper(const struct k2_edge *edge, u32 half)
+static u32 upper(const struct k2_half *half)
 {
-	const u32 *high = edge->high[half];
-	u32 rest;
+	const u32 *high = half->high;
+	u32 rest = high[1] - high[K2_EDGE_KEPT - 1];
 
-	if (edge->count[half] < K2_EDGE_KEPT)
-		return edge->count[half] ? high[0] : 0;
-	rest = high[1] - high[K2_EDGE_KEPT - 1];
-	if (edge->count[half] >= OUTLIER_COUNT && high[0] - high[1] > 4 * rest + MARGIN)
+	if (half->count < K2_EDGE_KEPT)
+		return high[0];
+	if (half->count >= OUTLIER_COUNT && high[0] - high[1] > 4 * rest + MARGIN)
 		return high[1] + rest;
 	return high[0] + high[0] - high[K2_EDGE_KEPT - 1];
 }
 
-/* The larger of the distances of both halves. */
-static u32 low_distance(const struct k2_edge *edge)
+static void draw(struct k2_edge *edge)
 {
-	u32 most = 0, half;
+	const struct k2_half *half = edge->half;
+	u32 low = (u32)k2_max(low_distance(&half[0]), low_distance(&half[1])) + MARGIN;
+	u32 shortest = k2_edge_shortest(edge);
 
-	for (half = 0; half < 2; half++) {
-		u32 apart = edge->low[half][K2_EDGE_KEPT - 1] - edge->low[half][0];
-
-		if (edge->count[half] >= K2_EDGE_KEPT && apart > most)
-			most = apart;
-	}
-	return most;
+	/* A wider margin would be no limit. */
+	edge->earliest = low < shortest / 3 ? shortest - low : 0;
+	edge->latest = (u32)k2_min(k2_max(upper(&half[0]), upper(&half[1])) + MARGIN, K2_TIME_MAX);
 }
 
 void k2_edge_add(struct k2_edge *edge, u32 time, u64 now_ns)
 {
-	u32 low, latest;
+	struct k2_half *half = edge->half;
+	u32 short_halves = SHORT_HALVES - edge->turned;
+	bool is_kept;
 
-	turn_half(edge, now_ns);
-	if (!keep(edge, time))
-		return;
-	edge->earliest = 0;
-	if (k2_edge_count(edge) < K2_EDGE_KEPT)
-		return;
-	low = low_distance(edge) + MARGIN;
-	/* A wider margin would be no limit. */
-	if (low < k2_edge_shortest(edge) / 3)
-		edge->earliest = k2_edge_shortest(edge) - low;
-	latest = (u32)k2_max(upper(edge, 0), upper(edge, 1)) + MARGIN;
-	edge->latest = (u32)k2_min(latest, K2_TIME_MAX);
+	if (half->count >= HALF_COUNT >> short_halves &&
+	    now_ns - edge->since_ns >= HALF_NS >> 2 * short_halves) {
+		edge->turned += !!short_halves;
+		half[1] = half[0];
+		half[0] = (struct k2_half){};
+	}
+	if (!half->count++)
+		edge->since_ns = now_ns;
+	is_kept = keep(half->low, ~time) | keep(half->high, time);
+	if (k2_edge_count(edge) >= K2_EDGE_KEPT && (is_kept || half->count <= OUTLIER_COUNT))
+		draw(edge);
 }

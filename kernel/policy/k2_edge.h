@@ -20,11 +20,15 @@
 #define K2_TIME_MAX   (~0U >> 2)
 #define K2_EDGE_KEPT  4
 
+struct k2_half {
+	u32 count;
+	/* The shortest as their complements, the longest: the largest first; 0: none. */
+	u32 low[K2_EDGE_KEPT], high[K2_EDGE_KEPT];
+};
+
 struct k2_edge {
-	/* This half [0] and the last [1]: shortest first, longest first. */
-	u32 low[2][K2_EDGE_KEPT], high[2][K2_EDGE_KEPT];
-	u32 count[2];
-	u32 short_halves; /* to come */
+	struct k2_half half[2]; /* this one, the last */
+	u32 turned; /* halves, of those that are short */
 	u64 since_ns; /* the begin of this half */
 	/* Limits of the next time; earliest 0: there is none, or fewer than four are known. */
 	u32 earliest, latest;
@@ -39,11 +43,18 @@ void k2_edge_add(struct k2_edge *edge, u32 time, u64 now_ns);
 
 static inline u32 k2_edge_count(const struct k2_edge *edge)
 {
-	return edge->count[0] + edge->count[1];
+	return edge->half[0].count + edge->half[1].count;
 }
 
 /* Of those that are kept. ~0 and 0: there is none. */
-u32 k2_edge_shortest(const struct k2_edge *edge);
-u32 k2_edge_longest(const struct k2_edge *edge);
+static inline u32 k2_edge_shortest(const struct k2_edge *edge)
+{
+	return ~(u32)k2_max(edge->half[0].low[0], edge->half[1].low[0]);
+}
+
+static inline u32 k2_edge_longest(const struct k2_edge *edge)
+{
+	return (u32)k2_max(edge->half[0].high[0], edge->half[1].high[0]);
+}
 
 #endif /* K2_EDGE_H */

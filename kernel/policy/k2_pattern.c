@@ -10,27 +10,19 @@ static const u32 spans[K2_SPANS] = {1, 2, 3, 4, 6, 8, 12, 16};
 #define CYCLE_MAX 12
 /* and so many more have shown it. */
 #define CYCLE_SHOWN 4
-#define BEGINS_MAX  32
 
 static u64 since(u64 now_ns, u64 then_ns)
 {
 	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-static void narrow(struct k2_window *window, u64 earliest_ns, u64 latest_ns)
+static void narrow(struct k2_window *window, u64 then_ns, const struct k2_edge *edge)
 {
-	if (earliest_ns > window->earliest_ns)
-		window->earliest_ns = earliest_ns;
-	if (latest_ns < window->latest_ns)
-		window->latest_ns = latest_ns;
+	if (!edge->earliest)
+		return;
+	window->earliest_ns = k2_max(window->earliest_ns, then_ns + edge->earliest * K2_TIME_NS);
+	window->latest_ns = k2_min(window->latest_ns, then_ns + edge->latest * K2_TIME_NS);
 	window->is_known = true;
-}
-
-static void narrow_by(struct k2_window *window, u64 then_ns, const struct k2_edge *edge)
-{
-	if (edge->earliest)
-		narrow(window, then_ns + edge->earliest * K2_TIME_NS,
-		       then_ns + edge->latest * K2_TIME_NS);
 }
 
 static bool is_regular(const struct k2_edge *edge)
@@ -43,12 +35,6 @@ static bool is_regular(const struct k2_edge *edge)
 static u64 past_ns(const struct k2_pattern *pattern, u32 span)
 {
 	return pattern->past_ns[(pattern->known - span) % K2_PAST];
-}
-
-/* Of the gaps between bursts, or of all if there are no bursts? */
-static bool is_long(const struct k2_pattern *pattern, u64 gap_ns)
-{
-	return gap_ns >= pattern->gap.latest * K2_TIME_NS / 8;
 }
 
 /* Will the next request begin a burst? False if there is no telling. */
@@ -80,35 +66,36 @@ static bool is_busy(const struct k2_pattern *pattern, u64 gap_ns)
 	return 2 * since(pattern->end_ns, pattern->arrival_ns) > gap_ns;
 }
 
-static struct k2_window known_window(struct k2_window window, u64 now_ns)
+static void narrow_all(const struct k2_pattern *pattern, struct k2_window *window, u64 now_ns)
 {
-	if (window.latest_ns == K2_NEVER || window.latest_ns <= now_ns)
-		window.latest_ns = 0;
-	return window;
+	u32 i;
+
+	if (!pattern->outstanding && is_late(pattern, since(now_ns, pattern->arrival_ns))) {
+		if (is_regular(&pattern->pause))
+			narrow(window, pattern->arrival_ns, &pattern->pause);
+		window->is_known = window->earliest_ns > now_ns;
+		return;
+	}
+	if (pattern->late)
+		return;
+	if (!is_busy(pattern, pattern->gap.earliest * K2_TIME_NS))
+		narrow(window, pattern->arrival_ns, &pattern->gap);
+	if (!begins_burst(pattern) || is_busy(pattern, pattern->span[0].earliest * K2_TIME_NS))
+		return;
+	for (i = 0; i < K2_SPANS && pattern->known >= spans[i]; i++)
+		if (is_regular(&pattern->span[i]) &&
+		    k2_edge_count(&pattern->span[i]) >= SPAN_TIMES * spans[i])
+			narrow(window, past_ns(pattern, spans[i]), &pattern->span[i]);
 }
 
 struct k2_window k2_pattern_next(const struct k2_pattern *pattern, u64 now_ns)
 {
 	struct k2_window window = {now_ns, K2_NEVER, pattern->arrival_ns, false};
-	u32 i;
 
-	if (!pattern->outstanding && is_late(pattern, since(now_ns, pattern->arrival_ns))) {
-		if (is_regular(&pattern->pause))
-			narrow_by(&window, pattern->arrival_ns, &pattern->pause);
-		window.is_known = window.earliest_ns > now_ns;
-		return known_window(window, now_ns);
-	}
-	if (pattern->late)
-		return known_window(window, now_ns);
-	if (!is_busy(pattern, pattern->gap.earliest * K2_TIME_NS))
-		narrow_by(&window, pattern->arrival_ns, &pattern->gap);
-	if (!begins_burst(pattern) || is_busy(pattern, pattern->span[0].earliest * K2_TIME_NS))
-		return known_window(window, now_ns);
-	for (i = 0; i < K2_SPANS && pattern->known >= spans[i]; i++)
-		if (is_regular(&pattern->span[i]) &&
-		    k2_edge_count(&pattern->span[i]) >= SPAN_TIMES * spans[i])
-			narrow_by(&window, past_ns(pattern, spans[i]), &pattern->span[i]);
-	return known_window(window, now_ns);
+	narrow_all(pattern, &window, now_ns);
+	if (window.latest_ns == K2_NEVER || window.latest_ns <= now_ns)
+		window.latest_ns = 0;
+	return window;
 }
 
 /* Two in a row that are late, with none between that catches up, or far too early. */
@@ -134,8 +121,8 @@ static void forget(struct k2_pattern *pattern)
 	pattern->early = 0;
 }
 
-/* Returns whether the request is to be learned from. */
-static bool judge(struct k2_pattern *pattern, u32 gap, u64 now_ns)
+/* Learns from a request, unless it is late, or one after it. */
+static void learn_gap(struct k2_pattern *pattern, u32 gap, u64 now_ns)
 {
 	if (has_changed(pattern, gap)) {
 		forget(pattern);
@@ -146,56 +133,36 @@ static bool judge(struct k2_pattern *pattern, u32 gap, u64 now_ns)
 		pattern->late = 1;
 		k2_edge_add(&pattern->pause, gap, now_ns);
 	} else {
-		return true;
+		k2_edge_add(&pattern->gap, gap, now_ns);
+		return;
 	}
 	pattern->known = 0;
 	pattern->begins_known = 0;
-	return false;
-}
-
-static void learn_spans(struct k2_pattern *pattern, u64 now_ns)
-{
-	u32 i;
-
-	for (i = 0; i < K2_SPANS && pattern->known >= spans[i]; i++) {
-		u32 span = k2_time(since(now_ns, past_ns(pattern, spans[i])));
-
-		k2_edge_add(&pattern->span[i], span, now_ns);
-	}
 }
 
 static void note(struct k2_pattern *pattern, bool begins, u64 now_ns)
 {
+	u32 i;
+
 	pattern->begins = pattern->begins << 1 | begins;
-	pattern->begins_known += pattern->begins_known < BEGINS_MAX;
+	pattern->begins_known++;
 	if (!begins)
 		return;
-	pattern->past_ns[pattern->known % K2_PAST] = now_ns;
-	if (++pattern->known == 4 * K2_PAST)
-		pattern->known = 2 * K2_PAST;
-}
-
-static void learn(struct k2_pattern *pattern, u64 now_ns)
-{
-	u32 gap = k2_time(since(now_ns, pattern->arrival_ns));
-	bool is_usual = judge(pattern, gap, now_ns), begins;
-
-	if (pattern->late)
-		return;
-	if (is_usual)
-		k2_edge_add(&pattern->gap, gap, now_ns);
-	begins = is_long(pattern, gap * K2_TIME_NS);
-	if (begins)
-		learn_spans(pattern, now_ns);
-	note(pattern, begins, now_ns);
+	for (i = 0; i < K2_SPANS && pattern->known >= spans[i]; i++)
+		k2_edge_add(&pattern->span[i], k2_time(since(now_ns, past_ns(pattern, spans[i]))),
+			    now_ns);
+	pattern->past_ns[pattern->known++ % K2_PAST] = now_ns;
 }
 
 void k2_pattern_arrival(struct k2_pattern *pattern, u64 now_ns)
 {
+	u32 gap = k2_time(since(now_ns, pattern->arrival_ns));
+
 	if (pattern->arrival_ns)
-		learn(pattern, now_ns);
-	else
-		note(pattern, true, now_ns);
+		learn_gap(pattern, gap, now_ns);
+	/* It begins a burst after a long gap, or after any if there are no bursts. */
+	if (!pattern->late)
+		note(pattern, 8ULL * gap >= pattern->gap.latest, now_ns);
 	pattern->outstanding++;
 	pattern->arrival_ns = now_ns;
 }

@@ -28,8 +28,8 @@ struct k2_pattern {
 	u32 late; /* so many requests may be catching up */
 	u32 early; /* the last gap was shorter than this, as none before; 0: it was not */
 	u32 begins; /* bit i: the request i before the last has begun a burst; of so many */
-	u32 begins_known;
-	u32 known; /* bursts in past_ns, and multiples of K2_PAST */
+	u64 begins_known;
+	u64 known; /* so many bursts, the last K2_PAST in past_ns */
 	u64 past_ns[K2_PAST];
 	struct k2_edge gap, pause, span[K2_SPANS];
 };
