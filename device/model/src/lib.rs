@@ -7,7 +7,8 @@
 //! call to the device's queue), hardware transfer, and request-post (software, from the interrupt
 //! to the return), and stages of different requests may overlap.
 //!
-//! In reading order: [`spans`] reads measured spans (`docs/spec/spans-1.md`), [`pipeline`] is the
+//! In reading order: [`spans`] reads measured spans (`docs/spec/spans-1.md`), [`spans_file`] makes
+//! them of the record of a trace, [`pipeline`] is the
 //! arithmetic, [`report`] applies it to each entry of a file, [`published`] compares the results
 //! with published values. Nothing here does I/O; `steady model` reads and prints.
 
@@ -15,6 +16,7 @@ pub mod pipeline;
 pub mod published;
 pub mod report;
 pub mod spans;
+pub mod spans_file;
 
 /// Input that cannot be used; the text names key, value and what is allowed.
 #[derive(Debug, thiserror::Error)]

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use steadyio_trace::report::record::TRACE_SCHEMA;
-use steadyio_trace::report::spans_file::{self, SPANS_SCHEMA};
 
 use super::ModelError;
 use super::pipeline::Stages;
+use super::spans_file::{self, SPANS_SCHEMA};
 
 const SPAN_US_MAX: f64 = 60_000_000.0;
 const NS_PER_US: f64 = 1_000.0;

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use steadyio_model::spans_file;
 use steadyio_trace::perfetto;
 use steadyio_trace::report::record::Record;
 use steadyio_trace::report::rows;
 use steadyio_trace::report::shown::Shown;
-use steadyio_trace::report::spans_file;
 
 use super::arguments::Arguments;
 use crate::record_file::{RecordFile, is_same_file};

@@ -2,8 +2,8 @@
 //! What the model takes of the record of a trace.
 
 use steadyio_model::spans::{self, Span};
+use steadyio_model::spans_file;
 use steadyio_trace::event::OpKind;
-use steadyio_trace::report::spans_file;
 
 use crate::made::{Made, STEPS_US, US, request, rich};
 

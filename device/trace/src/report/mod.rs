@@ -4,7 +4,7 @@
 //! In reading order: [`record`] holds everything that the [`question`] asks for; [`shown`] says of what, each as one of [`rows`]; [`groups`] makes
 //! groups, [`times`] and [`distribution`] say where their time went; [`calls`] has what calls waited for ([`waiting`])
 //! and how much of a CPU a thread takes per I/O; [`worst`] names the longest, `case` and `own_time` find their
-//! [`cause`]s, the latter in what their own threads did ([`thread_time`]); [`spans_file`] is what `steady model` takes.
+//! [`cause`]s, the latter in what their own threads did ([`thread_time`]).
 //! Tables are in the command.
 
 pub mod calls;
@@ -17,7 +17,6 @@ pub mod question;
 pub mod record;
 pub mod rows;
 pub mod shown;
-pub mod spans_file;
 pub mod thread_time;
 pub mod times;
 pub mod waited_for;

@@ -192,3 +192,20 @@ fn who_comes_after_one_that_ended_unissued_waits_for_no_flush() {
     let flush = &trace.requests[0];
     assert_eq!((flush.marks.get(Mark::Issued), flush.marks.get(Mark::Queued)), (Some(40), None));
 }
+
+#[test]
+fn one_of_another_sector_waits_on_while_a_flush_serves_the_first() {
+    let mut script = Script::new();
+    // Device mapper's flush has a sector, and its CPU another hardware queue.
+    let mapped = extent("FWS", 4_096, 0);
+    begin_flush(&mut script, 7, 0, 100);
+    script.on(1).at(103).by(8).enter(Call::Fsync).block('Q', mapped).block('G', mapped);
+    flush(&mut script, 0, (110, 150), 1);
+    end_call(&mut script, 7, 0, 160);
+    script.on(1).by(99).at(170).block('D', extent("FF", 0, 0));
+    script.by(0).at(180).block('C', extent("FF", u64::MAX, 0)).block('C', extent("WS", 4_096, 0));
+    end_call(&mut script, 8, 1, 190);
+    let trace = script.follow();
+    let requests: Vec<_> = trace.ios.iter().map(|io| (io.pid, &io.requests[..])).collect();
+    assert_eq!(requests, [(7, &[0][..]), (8, &[1][..])], "{:#?}", trace.account);
+}

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measured spans for `steady model` (`docs/spec/spans-1.md`), from a record.
+//! Measured spans (`docs/spec/spans-1.md`) from the record of a trace.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use super::groups::Group;
-use super::record::TRACE_SCHEMA;
-use super::times::SPANS;
+use steadyio_trace::report::groups::Group;
+use steadyio_trace::report::record::TRACE_SCHEMA;
+use steadyio_trace::report::times::SPANS;
 
 /// The file's schema, which `steady model` reads.
 pub const SPANS_SCHEMA: &str = "steadyio.spans/1";
