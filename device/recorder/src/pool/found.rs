@@ -263,7 +263,7 @@ impl Discard<'_> {
 /// Why a segment can be neither completed nor read as a whole, although it may hold data.
 fn damage(recovered: &Result<(PathBuf, Recovered), FilesError>) -> Option<String> {
     match recovered {
-        // A finished segment tells what is missing, and the rest of it can be read.
+        // A finished segment names its losses, and the rest of it can be read.
         Ok((_, Recovered { found: Examined { unreadable: Some(unreadable), state, .. }, .. }))
             if *state != State::Finished =>
         {
