@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Which worker runs which test, and when: what takes longest first.
 
-So no worker is left with a long file at the end. The tests of a file stay together, in order: they
-share what its fixtures make. Those of test_kernel.py stay together by boot. The session keeps how
-long each test took in the cache. Its workers read a copy made at its start, as they must all find
-the same order.
+So no worker is left with a long file at the end. What builds with cargo comes last of all (the mark
+`waits_for_cargo`), when the Rust tests hold cargo's lock no more: a worker that waits runs no
+guest. The tests of a file stay together, in order: they share what its fixtures make. Those of
+test_kernel.py stay together by boot. The session keeps how long each test took in the cache. Its
+workers read a copy made at its start, as they must all find the same order.
 """
 
 import json
@@ -37,12 +38,18 @@ def take_copy() -> None:
 
 
 def longest_first(items: list[pytest.Item]) -> None:
-    """Sort a session's tests by the time of their groups."""
+    """Sort a session's tests by the time of their groups, those that wait for cargo last."""
     known = _read(COPY)
     seconds: dict[str, float] = defaultdict(float)
     for item in items:
         seconds[_group(item.nodeid)] += known.get(item.nodeid, UNKNOWN_S)
-    items.sort(key=lambda item: (-seconds[_group(item.nodeid)], _group(item.nodeid)))
+    late = {_group(item.nodeid) for item in items if item.get_closest_marker("waits_for_cargo")}
+
+    def place(item: pytest.Item) -> tuple[bool, float, str]:
+        group = _group(item.nodeid)
+        return group in late, -seconds[group], group
+
+    items.sort(key=place)
 
 
 def keep(seconds: dict[str, float]) -> None:

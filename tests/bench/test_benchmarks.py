@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 
-import crates
 import pytest
 from steady_lab.paths import PROJECT
 from verdicts import SOURCES, WITHOUT_STEADY
@@ -13,7 +12,7 @@ from verdicts import SOURCES, WITHOUT_STEADY
 OF_MODULES = ["several-cpus", "policy", "guest"]
 # These depend on this machine's file system and tracer, so they always run.
 OF_THIS_KERNEL = ["recorder", "store", "trace-cost", "trace-parts", "trace-agreement"]
-# This ends what hangs. One may wait for cargo, which the Rust tests hold.
+# This ends what hangs.
 TIMEOUT_S = 1800
 
 
@@ -37,11 +36,6 @@ def test_a_benchmark_of_modules_works(name: str) -> None:
 @pytest.mark.reads(*SOURCES)
 def test_the_benchmark_of_spans_works() -> None:
     bench("spans")
-
-
-@pytest.mark.reads(*WITHOUT_STEADY, *crates.decide("steadyio-python"))
-def test_the_benchmark_of_the_python_package_works() -> None:
-    bench("python")
 
 
 @pytest.mark.parametrize("name", OF_THIS_KERNEL)

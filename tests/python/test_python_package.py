@@ -25,6 +25,8 @@ from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 from steady_lab.paths import BUILD, PROJECT
 
+pytestmark = pytest.mark.waits_for_cargo
+
 ENVIRONMENT = BUILD / "tests" / "python"
 RING_BYTES = 64 << 10
 RECORDS = 100
