@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from steady_lab.kernels.build import LabKernel
+from steady_lab.kernels.host import build_preload
 from steady_lab.kernels.modules import K2, Module, build_module, build_modules
 from steady_lab.paths import GUEST_PROJECT, PROJECT
+from steady_lab.root.root import guest_root
 from steady_lab.targets import kept_boots
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 from steady_lab.targets.uml import Uml
@@ -96,6 +98,25 @@ def other_kernel(setting: Setting) -> None:
     setting.target = replace(setting.target, kernel=replace(setting.target.kernel, key="another"))
 
 
+def other_root(setting: Setting) -> None:
+    other = replace(guest_root(), key="another")
+    setting.patch.setattr("steady_lab.targets.uml.guest_root", lambda: other)
+
+
+def one_byte_of_the_preload(setting: Setting) -> None:
+    changed = setting.clone / "preload.so"
+    changed.write_bytes(build_preload().read_bytes() + b"\n")
+    setting.patch.setattr("steady_lab.targets.uml.build_preload", lambda: changed)
+
+
+def other_processor(setting: Setting) -> None:
+    setting.patch.setenv(kept_boots.PROCESSOR_VARIABLE, "glibc.cpu.x86_ibt=off")
+
+
+def other_time_limit(setting: Setting) -> None:
+    setting.target = replace(setting.target, virtual_timeout_s=1000)
+
+
 def work_file(setting: Setting) -> None:
     setting.given = "Given\n"
 
@@ -111,7 +132,14 @@ CHANGES = {
     "the environment": change_request(environment={"A": "b"}),
     "the random numbers": change_request(random_seed=1),
     "the device": change_request(device=PROJECT / "experiments" / "devices" / "test-plain.toml"),
+    "the image of the card": change_request(card_image="given"),
+    "a further module": change_request(modules=["null_blk nr_devices=1"]),
+    "a parameter of a module": change_request(modules=["null_blk nr_devices=2"]),
     "a module": one_byte_of_a_module,
+    "the root": other_root,
+    "what is loaded into each guest": one_byte_of_the_preload,
+    "what a guest may use of the processor": other_processor,
+    "the time limit": other_time_limit,
 }
 
 
