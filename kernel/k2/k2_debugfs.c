@@ -127,7 +127,7 @@ static void k2_show_stream(struct seq_file *m, const struct k2_streams *streams,
 	const struct k2_pattern *pattern = &stream->pattern;
 	struct k2_window next = k2_pattern_next(pattern, now_ns);
 
-	seq_puts(m, stream->process == i ? "process" : " thread");
+	seq_puts(m, stream->process == K2_STREAM_NONE ? "process" : " thread");
 	if (stream->key == K2_STREAM_KEY_UNKNOWN)
 		seq_puts(m, " unknown");
 	else
@@ -151,12 +151,11 @@ static void k2_show_streams(struct k2_data *k2, struct seq_file *m)
 	spin_lock_irq(&k2->lock);
 	now_ns = ktime_get_ns();
 	for (i = 0; i < streams->used; i++) {
-		if (!streams->stream[i].key || streams->stream[i].process != i)
+		if (!k2_stream_is_of(streams, i, K2_STREAM_NONE))
 			continue;
 		k2_show_stream(m, streams, i, now_ns);
 		for (thread = 0; thread < streams->used; thread++)
-			if (streams->stream[thread].key && thread != i &&
-			    streams->stream[thread].process == i)
+			if (k2_stream_is_of(streams, thread, i))
 				k2_show_stream(m, streams, thread, now_ns);
 	}
 	spin_unlock_irq(&k2->lock);

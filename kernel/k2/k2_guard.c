@@ -209,14 +209,14 @@ static void k2_forget_streams(struct k2_streams *streams)
 	rcu_read_lock();
 	/* Forgetting lowers `used`, never below what is still to be seen. */
 	for (i = streams->used; i-- > 0;) {
-		const struct k2_stream *stream = &streams->stream[i];
-		bool is_process = stream->process == i;
+		struct k2_stream *stream = &streams->stream[i];
+		bool is_process = stream->process == K2_STREAM_NONE;
 
 		if (i < streams->used &&
 		    k2_has_exited(stream->key, is_process ? PIDTYPE_TGID : PIDTYPE_PID))
 			k2_streams_forget(streams, i);
 		else if (is_process && k2_has_exited(stream->thread, PIDTYPE_PID))
-			k2_streams_lose_thread(streams, i);
+			stream->thread = 0;
 	}
 	rcu_read_unlock();
 }

@@ -14,11 +14,6 @@ static u64 silent_ns(const struct k2_pattern *pattern, u64 now_ns)
 	return now_ns > last_ns && !pattern->outstanding ? now_ns - last_ns : 0;
 }
 
-static bool is_process(const struct k2_streams *streams, u32 number)
-{
-	return streams->stream[number].key && streams->stream[number].process == number;
-}
-
 /* The stream of a process, if @process is K2_STREAM_NONE, or that of one of its threads. */
 static u32 find(const struct k2_streams *streams, u32 process, u64 key, u32 level)
 {
@@ -27,9 +22,7 @@ static u32 find(const struct k2_streams *streams, u32 process, u64 key, u32 leve
 	for (i = 0; i < streams->used; i++) {
 		const struct k2_stream *stream = &streams->stream[i];
 
-		if (stream->key == key && stream->level == level && i != process &&
-		    (process == K2_STREAM_NONE ? is_process(streams, i)
-					       : stream->process == process))
+		if (stream->key == key && stream->level == level && stream->process == process)
 			return i;
 	}
 	return K2_STREAM_NONE;
@@ -41,56 +34,37 @@ void k2_streams_forget(struct k2_streams *streams, u32 number)
 
 	if (streams->stream[number].pattern.outstanding)
 		return;
-	for (i = 0; is_process(streams, number) && i < streams->used; i++)
-		if (i != number && streams->stream[i].process == number)
+	for (i = 0; i < streams->used; i++)
+		if (i == number || streams->stream[i].process == number)
 			streams->stream[i].key = 0;
-	streams->stream[number].key = 0;
 	while (streams->used && !streams->stream[streams->used - 1].key)
 		streams->used--;
 }
 
-void k2_streams_lose_thread(struct k2_streams *streams, u32 number)
-{
-	streams->stream[number].thread = 0;
-}
-
 /* Returns K2_STREAM_NONE if there is no memory, or none is free of requests. */
-static u32 make_room(struct k2_streams *streams, u32 process)
-{
-	u32 i, oldest = K2_STREAM_NONE;
-
-	if (!streams->stream)
-		return K2_STREAM_NONE;
-	for (i = 0; i < streams->used; i++)
-		if (!streams->stream[i].key)
-			return i;
-	if (streams->used < K2_STREAMS)
-		return streams->used++;
-	for (i = 0; i < K2_STREAMS; i++) {
-		const struct k2_pattern *pattern = &streams->stream[i].pattern;
-
-		if (i != process && !pattern->outstanding &&
-		    (oldest == K2_STREAM_NONE ||
-		     pattern->arrival_ns < streams->stream[oldest].pattern.arrival_ns))
-			oldest = i;
-	}
-	if (oldest != K2_STREAM_NONE)
-		k2_streams_forget(streams, oldest);
-	if (oldest != K2_STREAM_NONE && streams->used <= oldest)
-		streams->used = oldest + 1;
-	return oldest;
-}
-
 static u32 add(struct k2_streams *streams, u32 process, u64 key, u32 level)
 {
-	u32 number = make_room(streams, process);
+	u32 number = K2_STREAM_NONE, i;
+	u64 oldest_ns = K2_NEVER;
 
-	if (number != K2_STREAM_NONE)
-		streams->stream[number] = (struct k2_stream){
-			.key = key,
-			.level = level,
-			.process = process == K2_STREAM_NONE ? number : process,
-		};
+	for (i = 0; i < streams->used && streams->stream[i].key; i++) {
+		const struct k2_pattern *pattern = &streams->stream[i].pattern;
+
+		if (i == process || pattern->outstanding || pattern->arrival_ns >= oldest_ns)
+			continue;
+		number = i;
+		oldest_ns = pattern->arrival_ns;
+	}
+	if (i < K2_STREAMS && streams->stream)
+		number = i;
+	else if (number != K2_STREAM_NONE)
+		k2_streams_forget(streams, number);
+	else
+		return K2_STREAM_NONE;
+	if (streams->used <= number)
+		streams->used = number + 1;
+	streams->stream[number] =
+		(struct k2_stream){.key = key, .level = level, .process = process};
 	return number;
 }
 
@@ -114,25 +88,24 @@ static u32 take_process(struct k2_streams *streams, const struct k2_thread *thre
 static struct k2_window next_of(const struct k2_streams *streams, u32 process, u64 now_ns)
 {
 	const struct k2_stream *of = &streams->stream[process];
-	struct k2_window together = k2_pattern_next(&of->pattern, now_ns), first = together, next;
-	bool is_first = true;
+	struct k2_window together = k2_pattern_next(&of->pattern, now_ns);
+	struct k2_window first = {.earliest_ns = K2_NEVER}, next;
 	u32 i;
 
 	for (i = 0; !of->thread && i < streams->used; i++) {
-		const struct k2_stream *stream = &streams->stream[i];
+		const struct k2_pattern *pattern = &streams->stream[i].pattern;
 
-		if (!stream->key || i == process || stream->process != process ||
-		    silent_ns(&stream->pattern, now_ns) >
-			    k2_max(GONE_NS, GONE_TIMES * K2_TIME_NS * stream->pattern.gap.latest))
+		if (!k2_stream_is_of(streams, i, process) ||
+		    silent_ns(pattern, now_ns) >
+			    k2_max(GONE_NS, GONE_TIMES * K2_TIME_NS * pattern->gap.latest))
 			continue;
-		next = k2_pattern_next(&stream->pattern, now_ns);
+		next = k2_pattern_next(pattern, now_ns);
 		if (!next.is_known)
 			return together;
-		if (is_first || next.earliest_ns < first.earliest_ns)
+		if (next.earliest_ns < first.earliest_ns)
 			first = next;
-		is_first = false;
 	}
-	return first;
+	return first.earliest_ns == K2_NEVER ? together : first;
 }
 
 u32 k2_streams_arrival(struct k2_streams *streams, const struct k2_thread *thread, u64 now_ns,
@@ -161,50 +134,40 @@ u32 k2_streams_arrival(struct k2_streams *streams, const struct k2_thread *threa
 	return number;
 }
 
-/* The process of @level whose requests ended last, of those that have none outstanding. */
-static u64 last_ended(const struct k2_streams *streams, u32 level, u64 *thread)
-{
-	u64 key = K2_STREAM_KEY_UNKNOWN, last_ns = 0;
-	u32 i;
-
-	*thread = K2_STREAM_KEY_UNKNOWN;
-	for (i = 0; i < streams->used; i++) {
-		const struct k2_stream *stream = &streams->stream[i];
-
-		if (!is_process(streams, i) || stream->level != level)
-			continue;
-		if (key == K2_STREAM_KEY_UNKNOWN)
-			key = 0;
-		if (stream->pattern.outstanding || stream->pattern.end_ns < last_ns)
-			continue;
-		last_ns = stream->pattern.end_ns;
-		key = stream->key;
-		*thread = stream->thread;
-	}
-	return key;
-}
-
 void k2_streams_bypassed(struct k2_streams *streams, u32 level, u64 since_ns, u64 now_ns,
 			 u64 tolerance_ns)
 {
-	struct k2_thread thread = {.level = level, .is_write = true};
-	u32 number;
+	struct k2_thread thread = {K2_STREAM_KEY_UNKNOWN, K2_STREAM_KEY_UNKNOWN, level, true};
+	u64 last_ns = 0;
+	u32 i;
 
-	thread.process = last_ended(streams, level, &thread.thread);
+	for (i = 0; i < streams->used; i++) {
+		const struct k2_stream *stream = &streams->stream[i];
+
+		if (!k2_stream_is_of(streams, i, K2_STREAM_NONE) || stream->level != level)
+			continue;
+		if (thread.process == K2_STREAM_KEY_UNKNOWN)
+			thread.process = 0;
+		if (stream->pattern.outstanding || stream->pattern.end_ns < last_ns)
+			continue;
+		last_ns = stream->pattern.end_ns;
+		thread.process = stream->key;
+		thread.thread = stream->thread;
+	}
 	if (!thread.process)
 		return;
-	number = k2_streams_arrival(streams, &thread, since_ns, tolerance_ns);
-	if (number != K2_STREAM_NONE)
-		k2_streams_end(streams, number, now_ns);
+	i = k2_streams_arrival(streams, &thread, since_ns, tolerance_ns);
+	if (i != K2_STREAM_NONE)
+		k2_streams_end(streams, i, now_ns);
 }
 
 void k2_streams_end(struct k2_streams *streams, u32 number, u64 now_ns)
 {
-	struct k2_stream *stream = &streams->stream[number];
+	u32 process = streams->stream[number].process;
 
-	k2_pattern_end(&stream->pattern, now_ns);
-	if (stream->process != number)
-		k2_pattern_end(&streams->stream[stream->process].pattern, now_ns);
+	k2_pattern_end(&streams->stream[number].pattern, now_ns);
+	if (process != K2_STREAM_NONE)
+		k2_pattern_end(&streams->stream[process].pattern, now_ns);
 }
 
 static bool has_thread(const struct k2_streams *streams, u32 process)
@@ -212,7 +175,7 @@ static bool has_thread(const struct k2_streams *streams, u32 process)
 	u32 i;
 
 	for (i = 0; i < streams->used; i++)
-		if (streams->stream[i].key && streams->stream[i].process == process && i != process)
+		if (k2_stream_is_of(streams, i, process))
 			return true;
 	return streams->stream[process].thread;
 }
@@ -223,7 +186,8 @@ static bool is_guarded(const struct k2_streams *streams, u32 number, u32 level, 
 	const struct k2_pattern *pattern = &streams->stream[number].pattern;
 	u64 quiet_ns, longest;
 
-	if (streams->stream[number].level >= level || !is_process(streams, number))
+	if (streams->stream[number].level >= level ||
+	    !k2_stream_is_of(streams, number, K2_STREAM_NONE))
 		return false;
 	quiet_ns = silent_ns(pattern, now_ns);
 	longest = k2_max(k2_edge_longest(&pattern->gap), k2_edge_longest(&pattern->pause));

@@ -24,7 +24,7 @@
 struct k2_stream {
 	u64 key; /* of the process, or of the thread; 0: free */
 	u64 thread; /* of a process: its only one; 0: it has several, or none now */
-	u32 process; /* the number of its stream; of a process: its own */
+	u32 process; /* of a thread: the number of its process; K2_STREAM_NONE: it is a process */
 	u32 level;
 	bool wrote; /* of a process: with its last request */
 	struct k2_pattern pattern;
@@ -36,6 +36,12 @@ struct k2_streams {
 	u32 used; /* all streams are below */
 	u64 early_count; /* requests before their time */
 };
+
+/* Is there a stream @number, of this process, or if that is K2_STREAM_NONE, of any? */
+static inline bool k2_stream_is_of(const struct k2_streams *streams, u32 number, u32 process)
+{
+	return streams->stream[number].key && streams->stream[number].process == process;
+}
 
 struct k2_thread {
 	u64 process, thread; /* not 0 */
@@ -66,9 +72,6 @@ void k2_streams_end(struct k2_streams *streams, u32 number, u64 now_ns);
  * must not be taken for that of another stream. The caller asks again.
  */
 void k2_streams_forget(struct k2_streams *streams, u32 number);
-/* The only thread of this process has exited. */
-void k2_streams_lose_thread(struct k2_streams *streams, u32 number);
-
 /*
  * Of the processes of levels before @level, the one whose request may come first. Not of those that
  * have been silent for twice as long as ever before, and for @idle_ns, or for a second if all

@@ -235,13 +235,16 @@ static void check_streams(void)
 
 		if (!stream->key)
 			continue;
-		must(stream->process < streams->used && process->key &&
-			     process->process == stream->process && process->level == stream->level,
+		check_edge(&stream->pattern.gap);
+		check_edge(&stream->pattern.pause);
+		if (stream->process == K2_STREAM_NONE)
+			continue;
+		must(stream->process < streams->used &&
+			     k2_stream_is_of(streams, stream->process, K2_STREAM_NONE) &&
+			     process->level == stream->level,
 		     "a thread has a process");
 		must(stream->pattern.outstanding <= process->pattern.outstanding,
 		     "a request of a thread is one of its process");
-		check_edge(&stream->pattern.gap);
-		check_edge(&stream->pattern.pause);
 	}
 }
 

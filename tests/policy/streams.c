@@ -174,7 +174,7 @@ static void one_whose_threads_have_exited_is_guarded_for_a_second(void)
 
 	begin();
 	now_ns = periodic(1, 1, S, 10 * MS, 100) - 9 * MS;
-	k2_streams_lose_thread(&streams, 0);
+	streams.stream[0].thread = 0;
 	EXPECT(is_alive(now_ns + 900 * MS), true);
 	EXPECT(is_alive(now_ns + 1100 * MS), false);
 }
