@@ -7,11 +7,12 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use anyhow::{Context, anyhow, bail, ensure};
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
-use steadyio_export::selection::{Selection, TopicPattern};
+use steadyio_export::selection::Selection;
 use steadyio_export::summary::Damage;
 use steadyio_export::survey::{Survey, SurveyError};
 use steadyio_recorder::audit::Loss;
 use steadyio_recorder::incident::files;
+use steadyio_recorder::stream::filter::TopicPattern;
 
 use crate::exit::{Failure, Status};
 use crate::progress::Pace;

@@ -4,31 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A topic, or several: `*` stands for any characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TopicPattern(String);
-
-impl TopicPattern {
-    pub fn new(pattern: &str) -> TopicPattern {
-        TopicPattern(pattern.into())
-    }
-
-    pub fn matches(&self, topic: &str) -> bool {
-        let Some((start, rest)) = self.0.split_once('*') else { return self.0 == topic };
-        let Some(mut topic) = topic.strip_prefix(start) else { return false };
-        let mut parts: Vec<&str> = rest.split('*').collect();
-        let end = parts.pop().unwrap_or_default();
-        for part in parts {
-            let Some(at) = topic.find(part) else { return false };
-            topic = &topic[at + part.len()..];
-        }
-        topic.ends_with(end)
-    }
-
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-}
+use steadyio_recorder::stream::filter::TopicPattern;
 
 /// Topics and log times.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,25 +40,6 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_star_stands_for_any_characters() {
-        let cases = [
-            ("/a", "/a", true),
-            ("/a", "/ab", false),
-            ("/camera/*", "/camera/left/image", true),
-            ("/camera/*", "/camera", false),
-            ("*/image", "/camera/left/image", true),
-            ("/*/left/*", "/camera/left/image", true),
-            ("/*/right/*", "/camera/left/image", false),
-            // The same characters must not serve twice.
-            ("/a*a", "/a", false),
-            ("*", "", true),
-        ];
-        for (pattern, topic, matches) in cases {
-            assert_eq!(TopicPattern::new(pattern).matches(topic), matches, "{pattern} {topic}");
-        }
-    }
 
     #[test]
     fn the_end_of_the_times_is_not_wanted() {

@@ -12,11 +12,12 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_export::merge::{HELD_BYTES_MAX, Item, Merge, Next};
-use steadyio_export::selection::{Selection, TopicPattern};
+use steadyio_export::selection::Selection;
 use steadyio_export::summary::{ChannelAccount, Missing, Recordings, recording_id};
 use steadyio_export::survey::Survey;
 use steadyio_recorder::mcap::definitions::{ChannelSpec, Definitions, SchemaSpec};
 use steadyio_recorder::mcap::reading::Readable;
+use steadyio_recorder::stream::filter::TopicPattern;
 
 use crate::errors::{FailedError, MissingWarning, invalid};
 use crate::types;

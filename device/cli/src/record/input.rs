@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, bail, ensure};
 use steadyio_core::diagnostic;
 use steadyio_recorder::config::{CHANNELS_MAX, ChannelConfig, LateRoom};
+use steadyio_recorder::stream::filter::{TopicFilter, TopicPattern};
 use steadyio_recorder::stream::frames::Undeclared;
 use steadyio_recorder::stream::input::{Input, InputFraming, Notice, StreamSource};
 
@@ -60,6 +61,12 @@ pub struct InputArguments {
     /// can be replayed (/tf_static, for example). Repeatable
     #[arg(long, value_name = "TOPIC", requires = "input")]
     latched: Vec<String>,
+    /// Record only these topics of frames or MCAP; * matches any characters [default: all]
+    #[arg(long, value_name = "TOPIC", num_args = 1.., requires = "input")]
+    topics: Vec<String>,
+    /// Leave these topics out, even of those in --topics; * matches any characters
+    #[arg(long, value_name = "TOPIC", num_args = 1.., requires = "input")]
+    exclude_topics: Vec<String>,
     /// Block the producers when a ring is half full, so that nothing is lost. Without --block,
     /// producers never block, and losses are counted
     #[arg(long, requires = "input")]
@@ -128,6 +135,10 @@ impl InputArguments {
             !self.is_mcap() || !self.encoding.is_given(),
             "--encoding: MCAP says the encoding of each channel (with --framing mcap, leave it out)"
         );
+        ensure!(
+            self.declares_topics() || self.topics.len() + self.exclude_topics.len() == 0,
+            "--topics: lines have one topic (with --framing frames or mcap, choose among theirs)"
+        );
         self.encoding.load(self.declares_topics())?;
         input.check()?;
         peek::check(input, &self.framing)
@@ -155,6 +166,13 @@ impl InputArguments {
         Ok(Some(if self.latched.is_empty() { lines } else { lines.latched() }))
     }
 
+    fn filter(&self) -> TopicFilter {
+        let patterns =
+            |texts: &[String]| texts.iter().map(|text| TopicPattern::new(text)).collect();
+        let (included, excluded) = (patterns(&self.topics), patterns(&self.exclude_topics));
+        TopicFilter { included, excluded }
+    }
+
     /// Lets the producers in.
     pub fn open(&self, line_bytes_max: u64, longest_bytes: u64) -> anyhow::Result<OpenInput> {
         let input = self.input.as_ref().context("no --input")?;
@@ -174,7 +192,7 @@ impl InputArguments {
             Notice::Accepting(text) => diagnostic!("steady: {text}"),
         });
         let source = StreamSource::open(input, framing, longest_bytes, tell)?;
-        let source = source.latching(self.latched.clone());
+        let source = source.latching(self.latched.clone()).filtering(self.filter());
         Ok(OpenInput { source, rejected, producers })
     }
 }

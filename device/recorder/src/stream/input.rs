@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit};
 use steadyio_core::interrupt::Interrupt;
 
+use super::filter::TopicFilter;
 use super::frames::{Frames, Topic, Undeclared};
 use super::framing::{Framing, Problem, StreamError};
 use super::lines::Lines;
@@ -109,6 +110,8 @@ pub struct StreamSource {
     record_bytes_max: u64,
     /// Topics whose last message is written again into each new segment.
     latched: Vec<String>,
+    /// Records of other topics are left out.
+    filter: TopicFilter,
     /// Of a FIFO: since when nothing has come, until it is told.
     silent_since: Option<Instant>,
     tell: Tell,
@@ -184,6 +187,7 @@ impl StreamSource {
             started: false,
             record_bytes_max,
             latched: Vec::new(),
+            filter: TopicFilter::default(),
             silent_since: None,
             tell,
         };
@@ -199,6 +203,11 @@ impl StreamSource {
     /// Latches these topics of frames, whatever their producers say. Before anything is declared.
     pub fn latching(self, latched: Vec<String>) -> StreamSource {
         StreamSource { latched, ..self }
+    }
+
+    /// Leaves out topics of frames and MCAP. Before anything is declared.
+    pub fn filtering(self, filter: TopicFilter) -> StreamSource {
+        StreamSource { filter, ..self }
     }
 
     fn add(&mut self, name: String, file: File) {
@@ -233,8 +242,9 @@ impl StreamSource {
         stop: &Interrupt,
     ) -> io::Result<Option<Vec<ChannelConfig>>> {
         let lines = matches!(self.framing, InputFraming::Lines(_));
-        while !lines && self.producers.iter().filter(|producer| producer.begun).count() < producers
-        {
+        let declared =
+            |source: &Self| source.producers.iter().filter(|producer| producer.declared).count();
+        while !lines && (declared(self) < producers || self.channels.is_empty()) {
             if stop.requested() {
                 return Ok(None);
             }
@@ -244,7 +254,7 @@ impl StreamSource {
                 at += usize::from(self.producers[at].begun || self.listen_to(at)?);
             }
             if self.producers.is_empty() && self.listener.is_none() {
-                return Err(io::Error::other("the stream ended before its first record"));
+                return Err(io::Error::other("the stream ended before its first record to take"));
             }
         }
         self.started = true;
@@ -254,13 +264,19 @@ impl StreamSource {
     /// Reads a producer's declarations; false if it has ended.
     fn listen_to(&mut self, at: usize) -> io::Result<bool> {
         if self.producers[at].declared {
-            return self.begin(at);
+            if !self.begin(at)? {
+                return Ok(false);
+            }
+            if self.producers[at].begun || self.asks_for.is_some() {
+                return Ok(true);
+            }
         }
         match self.producers[at].look() {
             Ok(Next::Begin) => {
                 self.producers[at].declared = true;
                 self.begin(at)
             }
+            Ok(Next::Topic(_)) if self.producers[at].declared => self.begin(at),
             // These come after the begin frame.
             Ok(Next::NeedsMore | Next::Record(_) | Next::Topic(_)) => Ok(true),
             Ok(Next::Ended) => {
@@ -274,7 +290,12 @@ impl StreamSource {
     /// Finds or makes the channels of a producer, or asks for one; false if it was rejected.
     fn begin(&mut self, at: usize) -> io::Result<bool> {
         let Some(topics) = self.producers[at].framing.topics() else { return Ok(true) };
-        let ids: Vec<u16> = topics.keys().copied().collect();
+        let wanted = topics.iter().filter(|(_, topic)| self.filter.takes(&topic.topic));
+        let ids: Vec<u16> = wanted.map(|(id, _)| *id).collect();
+        if ids.is_empty() {
+            // Its records are passed over until it declares a topic that is taken.
+            return Ok(true);
+        }
         let mut channels = Vec::with_capacity(ids.len());
         let known = self.channels.len();
         for id in ids {
@@ -317,6 +338,9 @@ impl StreamSource {
 
     /// A topic that a producer declares among its records.
     fn add_topic(&mut self, at: usize, id: u16) -> io::Result<()> {
+        if self.topic(at, id).is_some_and(|topic| !self.filter.takes(&topic.topic)) {
+            return Ok(());
+        }
         match self.channel_of(at, id) {
             Ok(Some(channel)) => self.producers[at].bind(id, channel),
             Ok(None) => self.asks_for = Some((at, id)),

@@ -7,6 +7,7 @@
 //! for the other side.
 
 pub mod encode;
+pub mod filter;
 pub mod frames;
 pub mod framing;
 pub mod input;

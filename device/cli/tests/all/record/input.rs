@@ -114,6 +114,47 @@ fn appends_of_a_stream_are_measured_only_if_that_is_asked_for() {
 }
 
 #[test]
+fn topics_that_are_not_wanted_are_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = ["--topics", "/a*", "/late", "--exclude-topics", "*/raw"];
+    let child =
+        record(dir.path(), &[&["--input", "-", "--framing", "frames"], &options[..]].concat());
+    let mut bytes = beginning(&["/a", "/a/raw", "/b"]);
+    for (late, name) in [(3, "/late"), (4, "/late/raw")] {
+        bytes.extend(topic_frame(late, &topic(name)).unwrap());
+    }
+    (0..5).for_each(|id| bytes.extend(frames(id, 0..3)));
+    let output = send(child, &bytes);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(total(&output, "received"), 6);
+    let found = read(dir.path());
+    assert_eq!(found.into_keys().collect::<Vec<_>>(), ["/a", "/late"]);
+}
+
+#[test]
+fn a_recording_begins_with_the_first_topic_that_is_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = ["--input", "-", "--framing", "frames", "--topics", "/b"];
+    let late = topic_frame(1, &topic("/b")).unwrap();
+    let bytes = [beginning(&["/a"]), frames(0, 0..3), late, frames(1, 0..5), frames(0, 3..5)];
+    let output = send(record(dir.path(), &options), &bytes.concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(read(dir.path()), [("/b".to_string(), numbered(0..5))].into());
+}
+
+#[test]
+fn an_input_of_which_no_topic_is_wanted_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = ["--input", "-", "--framing", "frames", "--exclude-topics", "*"];
+    let bytes = [beginning(&["/a"]), frames(0, 0..3)].concat();
+    let output = send(record(dir.path(), &options), &bytes);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let output = send(record(dir.path(), &["--input", "-", "--topics", "/a"]), b"a\n");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--topics: lines have one topic"), "{}", stderr(&output));
+}
+
+#[test]
 fn frames_of_a_fifo_keep_topics_times_and_schemas() {
     let dir = tempfile::tempdir().unwrap();
     let fifo = dir.path().join("fifo");
