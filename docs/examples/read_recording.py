@@ -42,7 +42,7 @@ class Counted:
 
 @dataclass
 class Topic:
-    """What was seen of a topic."""
+    """Figures of a topic."""
 
     record_bytes: int = 0
     first_ns: int = 0

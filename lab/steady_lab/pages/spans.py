@@ -121,8 +121,8 @@ def _agreement(runs: TracedRuns) -> str:
     ratios = sorted(run.median("mib_s") / run.limits_mib_s["single_thread"] for run in runs.runs)
     text = (
         f"Measured speed is {ratios[0]:.3f} to {ratios[-1]:.3f} of what `steady model` makes of "
-        f"the spans, {ratios[len(ratios) // 2]:.3f} in the median of the {len(ratios)} loads. What "
-        "is missing is time between two calls, fio's own."
+        f"the spans, {ratios[len(ratios) // 2]:.3f} in the median of the {len(ratios)} loads. The "
+        "rest is time between two calls, fio's own."
     )
     for run in (run for run in runs.runs if run.group["count"] != run.key.ios):
         text += (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings that break a bound on latency, judged from what was seen. Pure: no file is read here.
 //!
-//! docs/reference/k2.md, "What can delay a real-time request", has the reasons and the sizes.
+//! docs/reference/k2.md, "Causes of delay", has the reasons and the sizes.
 
 use serde::Serialize;
 
