@@ -148,7 +148,8 @@ static void note(struct k2_pattern *pattern, bool begins, u64 now_ns)
 	pattern->begins_known++;
 	if (!begins)
 		return;
-	for (i = 0; i < K2_SPANS && pattern->known >= spans[i]; i++)
+	/* The clock of a simulation may begin with the first request. */
+	for (i = 0; pattern->arrival_ns && i < K2_SPANS && pattern->known >= spans[i]; i++)
 		k2_edge_add(&pattern->span[i], k2_time(since(now_ns, past_ns(pattern, spans[i]))),
 			    now_ns);
 	pattern->past_ns[pattern->known++ % K2_PAST] = now_ns;
