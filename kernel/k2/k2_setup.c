@@ -11,6 +11,8 @@ static_assert(sizeof(struct k2_data) + sizeof(struct k2_guard) +
 		      K2_GROUPS * sizeof(struct k2_latencies) +
 		      K2_CLONES_RESERVED * sizeof(struct bio) <=
 	      SZ_16K);
+/* And from the first real-time request on: it is allocated at once, and atomically. */
+static_assert(K2_STREAMS * sizeof(struct k2_stream) <= 40 * SZ_1K);
 
 /* Returns a struct k2_data; compat/sched_data.h says when these two are called. */
 void *k2_alloc(struct request_queue *q)
