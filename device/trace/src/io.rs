@@ -6,7 +6,7 @@
 //! have an [`Origin`] that says so, and no I/O.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
@@ -296,6 +296,16 @@ impl Processes {
         None
     }
 
+    /// Whether its cgroup is this one or below it.
+    pub fn is_in(&self, thread: u32, cgroup: &str) -> bool {
+        self.cgroup(thread).is_some_and(|own| is_within(own, cgroup))
+    }
+
+    /// All that are known.
+    pub fn cgroups(&self) -> BTreeSet<&str> {
+        self.cgroups.values().map(String::as_str).collect()
+    }
+
     pub fn start(&mut self, by: u32, thread: u32, same_process: bool) {
         if same_process {
             self.of_threads.insert(thread, self.of(by));
@@ -304,6 +314,12 @@ impl Processes {
             self.parents.insert(thread, self.of(by));
         }
     }
+}
+
+/// Whether a cgroup is this other one or below it.
+pub fn is_within(own: &str, cgroup: &str) -> bool {
+    let below = own.strip_prefix(cgroup.trim_end_matches('/'));
+    below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
 /// A time of a thread.

@@ -26,7 +26,7 @@ const MEMORY_BYTES_MIN: u64 = 1 << 20;
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 const NO_SOURCE: &str = "nothing to trace: give a recorded trace, or PROGRAM after --, \
-or --pid, --device or --duration to trace this kernel";
+or --pid, --cgroup, --device or --duration to trace this kernel";
 
 /// Show the time of each I/O per layer, and the causes of the slowest
 ///
@@ -49,6 +49,10 @@ pub struct Arguments {
     /// Show only I/O of this process and its children
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
+    /// Show only I/O of this cgroup and those below it: its path as in /proc/PID/cgroup, for example
+    /// /system.slice/app.service
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<String>,
     /// Tracing time, for example 10s; a PROGRAM that runs longer is terminated
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
     pub duration: Option<Duration>,
@@ -191,6 +195,9 @@ impl Arguments {
 
     /// What clap cannot check.
     pub fn check(&self) -> anyhow::Result<Source> {
+        if self.cgroup.as_ref().is_some_and(|path| !path.starts_with('/')) {
+            bail!("--cgroup: must begin with / (as in /proc/PID/cgroup)");
+        }
         if !self.files.is_empty() {
             return Ok(Source::Files);
         }
@@ -207,7 +214,8 @@ impl Arguments {
         if self.interval.is_some_and(|interval| interval < INTERVAL_MIN) {
             bail!("--interval: must be at least 100ms");
         }
-        let asked = self.pid.is_some() || self.device.is_some() || self.duration.is_some();
+        let asked = self.pid.is_some() || self.cgroup.is_some() || self.device.is_some();
+        let asked = asked || self.duration.is_some();
         if asked || !self.program.is_empty() { Ok(Source::Kernel) } else { Err(anyhow!(NO_SOURCE)) }
     }
 }

@@ -21,6 +21,7 @@ use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
 use steadyio_trace::event::Dev;
+use steadyio_trace::io::{Trace, is_within};
 use steadyio_trace::report::question::Question;
 use steadyio_trace::report::record::Record;
 use steadyio_trace::report::shown::Shown;
@@ -48,10 +49,14 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if let Some(hint) = device.as_ref().and_then(|of| devices::others(of, &trace, &names)) {
         diagnostic!("steady: --device {}: {hint}", arguments.device.as_deref().unwrap_or_default());
     }
+    if let Some(hint) = arguments.cgroup.as_ref().and_then(|path| other_cgroups(path, &trace)) {
+        diagnostic!("steady: --cgroup: {hint}");
+    }
     let question = Question {
         worst: arguments.worst,
         worst_class: arguments.worst_class(),
         asked_for: asked_for.filter(|_| !arguments.all),
+        cgroup: arguments.cgroup.clone(),
         device,
         names,
         kernel,
@@ -71,6 +76,21 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Status::Done if record.is_flawed() => Status::Flawed,
         ended => ended,
     })
+}
+
+/// Why nothing is shown, if no process of the trace is in this cgroup.
+fn other_cgroups(path: &str, trace: &Trace) -> Option<String> {
+    let known = trace.processes.cgroups();
+    match known.len() {
+        _ if known.iter().any(|own| is_within(own, path)) => None,
+        0 => Some(
+            "the trace names no cgroups (trace with steady, or read a folder of --keep)".into(),
+        ),
+        _ => {
+            let known: Vec<&str> = known.into_iter().collect();
+            Some(format!("no process was in {path} (known: {})", known.join(", ")))
+        }
+    }
 }
 
 /// What is known of the traced machine.

@@ -18,6 +18,8 @@ pub struct Question {
     pub worst_class: Option<Class>,
     /// Only I/Os and requests of these threads are shown; the others still count as causes. `None`: all.
     pub asked_for: Option<AskedFor>,
+    /// Only those of this cgroup and the ones below it, as in `/proc/PID/cgroup`. `None`: all.
+    pub cgroup: Option<String>,
     /// Only I/Os and requests of this device are shown; the others still count as causes. `None`: all.
     pub device: Option<Stack>,
     /// What devices are called, if that is known.

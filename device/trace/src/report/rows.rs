@@ -43,6 +43,8 @@ pub struct Row {
     pub post_ns: Option<u64>,
     /// What most of its time was waited for; not of requests.
     pub waited_for: Option<&'static str>,
+    /// Of its thread's process, if known.
+    pub cgroup: Option<String>,
 }
 
 impl Row {

@@ -25,8 +25,10 @@ impl<'a> Shown<'a> {
         let waiting = Waiting::new(trace);
         let names = &question.names;
         let ios = trace.ios.iter().filter(|io| question.shows_io(trace, io));
-        let ios: Vec<_> = ios.map(|io| waiting.fill(Item::of_io(trace, io, names))).collect();
-        let calls = trace.calls_without_request.iter().filter(|call| question.shows_call(call));
+        let ios: Vec<_> =
+            ios.map(|io| waiting.fill(located(trace, Item::of_io(trace, io, names)))).collect();
+        let calls =
+            trace.calls_without_request.iter().filter(|call| question.shows_call(trace, call));
         let of_kind = |flushes_and_discards: bool| {
             let is_of = move |request: &&Request| match request.op.kind {
                 OpKind::Flush | OpKind::Discard => flushes_and_discards,
@@ -35,14 +37,14 @@ impl<'a> Shown<'a> {
             trace.requests.iter().filter(is_of)
         };
         let shown = |request: &&Request| question.shows_request(trace, request);
-        let item = |request| Item::of_request(request, names);
+        let item = |request| located(trace, Item::of_request(request, names));
         let requests: Vec<_> = of_kind(false).filter(shown).map(item).collect();
         let scope = Scope {
-            processes: if question.asked_for.is_some() { "traced" } else { "all" },
+            processes: if question.asks_for_some() { "traced" } else { "all" },
             ios_hidden: (trace.ios.len() - ios.len()) as u64,
             requests_hidden: (of_kind(false).count() - requests.len()) as u64,
         };
-        let calls = calls.map(|call| waiting.fill(Item::of_call(call))).collect();
+        let calls = calls.map(|call| waiting.fill(located(trace, Item::of_call(call)))).collect();
         let flushes_and_discards = of_kind(true).filter(shown).map(item).collect();
         Shown { question, ios, calls, requests, flushes_and_discards, scope, waiting }
     }
@@ -57,9 +59,21 @@ impl<'a> Shown<'a> {
     }
 }
 
+/// With its cgroup.
+fn located<'a>(trace: &Trace, mut item: Item<'a>) -> Item<'a> {
+    item.row.cgroup = trace.processes.cgroup(item.row.pid).map(str::to_string);
+    item
+}
+
 impl Question {
-    fn asks_for(&self, pid: u32, time_ns: u64) -> bool {
-        self.asked_for.as_ref().is_none_or(|threads| threads.includes(pid, time_ns))
+    fn asks_for_some(&self) -> bool {
+        self.asked_for.is_some() || self.cgroup.is_some()
+    }
+
+    fn asks_for(&self, trace: &Trace, pid: u32, time_ns: u64) -> bool {
+        let is_in = |cgroup: &String| trace.processes.is_in(pid, cgroup);
+        self.cgroup.as_ref().is_none_or(is_in)
+            && self.asked_for.as_ref().is_none_or(|threads| threads.includes(pid, time_ns))
     }
 
     fn is_of_device(&self, request: &Request) -> bool {
@@ -68,7 +82,7 @@ impl Question {
 
     fn shows_io(&self, trace: &Trace, io: &Io) -> bool {
         let mut own = io.requests.iter().map(|index| &trace.requests[*index]);
-        self.asks_for(io.pid, io.entered_ns) && own.any(|request| self.is_of_device(request))
+        self.asks_for(trace, io.pid, io.entered_ns) && own.any(|request| self.is_of_device(request))
     }
 
     fn shows_request(&self, trace: &Trace, request: &Request) -> bool {
@@ -76,15 +90,15 @@ impl Question {
             Origin::Io(io) => (trace.ios[io].pid, trace.ios[io].entered_ns),
             _ => (request.pid, request.begin_ns()),
         };
-        self.is_of_device(request) && self.asks_for(pid, time_ns)
+        self.is_of_device(request) && self.asks_for(trace, pid, time_ns)
     }
 
     /// Of a call without a request of its own, events do not tell which device it is about; of processes that nobody
     /// asked for it would be about any.
-    fn shows_call(&self, call: &Io) -> bool {
-        match self.asked_for {
-            Some(_) => self.asks_for(call.pid, call.entered_ns),
-            None => self.device.is_none(),
+    fn shows_call(&self, trace: &Trace, call: &Io) -> bool {
+        match self.asks_for_some() {
+            true => self.asks_for(trace, call.pid, call.entered_ns),
+            false => self.device.is_none(),
         }
     }
 }

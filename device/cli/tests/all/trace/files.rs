@@ -135,6 +135,15 @@ fn only_the_threads_asked_for_are_shown() {
 }
 
 #[test]
+fn a_cgroup_that_a_trace_does_not_name_is_told() {
+    let out = trace(&sample("host-report-t.txt"), &["--cgroup", "/app"]);
+    assert!(stderr(&out).contains("--cgroup: the trace names no cgroups"), "{}", stderr(&out));
+    let wrong = trace(&sample("host-report-t.txt"), &["--cgroup", "app"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("--cgroup: must begin with /"), "{}", stderr(&wrong));
+}
+
+#[test]
 fn only_the_device_asked_for_is_shown() {
     let file = sample("host-trace.txt");
     let all = record(&file, &[]);

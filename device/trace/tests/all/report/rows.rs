@@ -2,6 +2,7 @@
 //! Every I/O, call and request as a row, and calls by thread.
 
 use steadyio_trace::event::{Call, EventKind};
+use steadyio_trace::io::Processes;
 use steadyio_trace::report::question::Question;
 use steadyio_trace::report::rows::{write_csv, write_json_lines};
 use steadyio_trace::report::shown::Shown;
@@ -37,10 +38,10 @@ fn each_io_call_and_request_that_is_shown_is_a_row_with_its_times() {
     write_csv(&all, &mut csv).unwrap();
     let expected = "\
 kind,at_ns,total_ns,call,op,origin,inode,device,sector,bytes,requests,pid,comm,class,error,submission_ns,block_ns,\
-device_ns,post_ns,waited_for
-io,100,100,pread64,read,,,179:0,64,4096,1,1,task,,0,10,2,78,10,own_request
-call,210,50,fsync,fsync,,,,,,0,2,\"a, \"\"b\"\"\",,,,,,,unknown
-request,300,50,,write,thread,,179:0,800,8192,1,9,task,,0,,1,49,0,
+device_ns,post_ns,waited_for,cgroup
+io,100,100,pread64,read,,,179:0,64,4096,1,1,task,,0,10,2,78,10,own_request,
+call,210,50,fsync,fsync,,,,,,0,2,\"a, \"\"b\"\"\",,,,,,,unknown,
+request,300,50,,write,thread,,179:0,800,8192,1,9,task,,0,,1,49,0,,
 ";
     assert_eq!(String::from_utf8(csv).unwrap(), expected);
     let mut lines = Vec::new();
@@ -100,4 +101,23 @@ fn an_fsync_by_io_uring_is_one_whatever_its_first_request_does() {
     script.at(60).exit(Call::IoUringEnter, 1);
     let record = record(&script.follow(), &Question::default());
     assert_eq!(record.ios.iter().map(|group| &*group.op).collect::<Vec<_>>(), ["fsync"]);
+}
+
+#[test]
+fn a_cgroup_has_the_rows_of_its_processes_and_of_those_below_it() {
+    let mut trace = script().follow();
+    let cgroups = [(1, "/app/worker"), (2, "/application"), (9, "/")];
+    let cgroups = cgroups.map(|(process, path)| (process, path.to_string()));
+    trace.processes = Processes::new([].into(), cgroups.into());
+    let of = |cgroup: &str| {
+        let question = Question { cgroup: Some(cgroup.into()), ..Question::default() };
+        let shown = Shown::of(&trace, &question);
+        let rows = shown.rows();
+        rows.iter().map(|row| (row.kind, row.cgroup.clone())).collect::<Vec<_>>()
+    };
+    let worker = ("io", Some("/app/worker".to_string()));
+    assert_eq!(of("/app"), of("/app/worker/"));
+    assert_eq!(of("/app"), [worker]);
+    assert_eq!(of("/application"), [("call", Some("/application".to_string()))]);
+    assert_eq!((of("/").len(), of("/other").len()), (3, 0));
 }
