@@ -6,15 +6,16 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from steady_lab.devices.kinds import MODULES
 from steady_lab.errors import LabError
 from steady_lab.kernels import build as kernel_build
 from steady_lab.kernels import modules as kernel_modules
 from steady_lab.kernels.build import LabKernel, build_kernel, kernel_folder
 from steady_lab.kernels.modules import K2, build_module
-from steady_lab.kernels.prebuilt import pack, unpack
+from steady_lab.kernels.prebuilt import pack, unpack_matching
 from steady_lab.kernels.source import find_source, packaged_source
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT, cache_dir
-from steady_lab.root.cargo import SOURCE_SUFFIXES, build_steady, prebuilt_program
+from steady_lab.root.cargo import SOURCE_SUFFIXES, build_steady, build_steady_guest, programs_part
 
 pytestmark = pytest.mark.reads("lab", "kernel", "device")
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.reads("lab", "kernel", "device")
 @pytest.fixture(scope="module")
 def packed(base_kernel: LabKernel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("prebuilt") / "prebuilt.tar.xz"
-    pack(file, [("6.1", "base")])
+    pack(file, [("6.1", "base")], MODULES, with_steady=False)
     return file
 
 
@@ -40,21 +41,23 @@ def other_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_empty_cache_gets_what_the_clone_would_compile(
     packed: Path, other_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steady = build_steady().read_bytes()
-    taken, left_out = unpack(packed)
-    assert [name.split("/")[0] for name in taken] == ["steady", "kernels"] and not left_out
-    assert prebuilt_program("steady").read_bytes() == steady
+    steady = build_steady_guest().read_bytes()
+    taken, left_out = unpack_matching(packed, MODULES)
+    kinds = ["steady", "host", "kernels", *("modules" for _ in MODULES)]
+    assert [name.split("/")[0] for name in taken] == kinds and not left_out
+    assert (other_cache / programs_part() / "steady-guest").read_bytes() == steady
 
     def compiles(*_: object) -> None:
-        pytest.fail("the kernel is compiled")
+        pytest.fail("the kernel or a module is compiled")
 
     monkeypatch.setattr(kernel_build, "_compile", compiles)
+    monkeypatch.setattr(kernel_modules, "_make", compiles)
     monkeypatch.setattr(kernel_modules, "BUILD", other_cache)
     kernel = build_kernel(find_source(), "base")
     assert kernel.tree.is_relative_to(other_cache)
     assert build_module(kernel, K2).is_file()
     before = kernel.linux.stat().st_mtime_ns
-    unpack(packed)
+    unpack_matching(packed, MODULES)
     assert kernel.linux.stat().st_mtime_ns == before
 
 
@@ -62,7 +65,7 @@ def test_an_interrupted_build_is_replaced(packed: Path, other_cache: Path) -> No
     tree = kernel_folder(packaged_source("6.1"), "base")
     tree.mkdir(parents=True)
     (tree / "begun.o").touch()
-    unpack(packed)
+    unpack_matching(packed, MODULES)
     assert not (tree / "begun.o").exists()
     assert build_kernel(find_source(), "base").tree == tree
 
@@ -70,18 +73,18 @@ def test_an_interrupted_build_is_replaced(packed: Path, other_cache: Path) -> No
 def test_what_other_sources_made_is_left_out(tmp_path: Path, other_cache: Path) -> None:
     file = archive(tmp_path, "steady/0123456789abcdef/steady")
     with pytest.raises(LabError, match="made of other sources; it has steady/0123456789abcdef"):
-        unpack(file)
+        unpack_matching(file, MODULES)
     assert not (other_cache / "steady").exists()
-    key = prebuilt_program("steady").parent.name
-    file = archive(tmp_path, f"steady/{key}/steady", "kernels/6.1-base-0123456789abcdef/linux")
-    assert unpack(file) == ([f"steady/{key}"], ["kernels/6.1-base-0123456789abcdef"])
+    part = programs_part()
+    file = archive(tmp_path, f"{part}/steady", "kernels/6.1-base-0123456789abcdef/linux")
+    assert unpack_matching(file, MODULES) == ([part], ["kernels/6.1-base-0123456789abcdef"])
     assert not (other_cache / "kernels").exists()
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "steady/../../evil", "steady"])
 def test_a_file_with_other_names_is_refused(tmp_path: Path, other_cache: Path, name: str) -> None:
     with pytest.raises(LabError, match=f"{re.escape(name)}: not what steady-lab prebuilt packs"):
-        unpack(archive(tmp_path, name))
+        unpack_matching(archive(tmp_path, name), MODULES)
 
 
 def test_a_file_that_is_cut_off_leaves_no_kernel(
@@ -91,12 +94,12 @@ def test_a_file_that_is_cut_off_leaves_no_kernel(
     cut = tmp_path / "cut.tar.xz"
     cut.write_bytes(content[: len(content) * 3 // 4])
     with pytest.raises(LabError, match="cut.tar.xz: damaged"):
-        unpack(cut)
+        unpack_matching(cut, MODULES)
     tree = kernel_folder(packaged_source("6.1"), "base")
     assert (tree / "make-is-running").exists() and not (tree / "steady-built.json").exists()
     cut.write_bytes(b"no archive")
     with pytest.raises(LabError, match="cut.tar.xz: damaged"):
-        unpack(cut)
+        unpack_matching(cut, MODULES)
 
 
 def test_the_key_of_steady_covers_all_that_cargo_compiles_it_from() -> None:

@@ -20,6 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from steady_lab.devices.kinds import MODULES
 from steady_lab.kernels.architecture import FLAVOURS
 from steady_lab.kernels.prebuilt import pack
 from steady_lab.kernels.source import RELEASES
@@ -83,7 +84,8 @@ def main() -> None:
         more = {"STEADYIO_CACHE": str(cache)}
         if prebuilt:
             more["STEADYIO_PREBUILT"] = str(folder / "prebuilt.tar.xz")
-            pack(Path(more["STEADYIO_PREBUILT"]), [(RELEASES[0], FLAVOURS[0])])
+            file = Path(more["STEADYIO_PREBUILT"])
+            pack(file, [(RELEASES[0], FLAVOURS[0])], MODULES, with_steady=False)
         began = timed(clone, more, parts)
     finally:
         shutil.rmtree(folder)

@@ -11,7 +11,7 @@ from steady_lab.errors import LabError
 from steady_lab.kernels.architecture import FLAVOURS, LOCKSTAT, QEMU_FLAVOURS
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.modules import ON_REQUEST, build_modules, sparse_findings
-from steady_lab.kernels.source import RELEASES, find_source
+from steady_lab.kernels.source import RELEASES, find_source, named_source
 from steady_lab.kernels.stock import STOCK_KERNELS, stock_kernel
 
 
@@ -78,7 +78,7 @@ def add_kernel_arguments(
 def chosen_kernel(arguments: argparse.Namespace) -> LabKernel:
     """The kernel that the shared options name; builds it if necessary."""
     jobs = getattr(arguments, "jobs", None)
-    source = find_source(arguments.source, arguments.kernel)
+    source = named_source(arguments.source, arguments.kernel)
     return build_kernel(source, arguments.flavour, jobs)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab prebuilt`: compiled kernels and `steady`, from one clone to others."""
+"""`steady-lab prebuilt`: compiled kernels, modules and `steady`, from one clone to others."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ import sys
 from pathlib import Path
 
 from steady_lab.commands.arguments import new_file
+from steady_lab.devices.kinds import MODULES
 from steady_lab.kernels.architecture import FLAVOURS
-from steady_lab.kernels.prebuilt import pack, unpack
+from steady_lab.kernels.modules import ON_REQUEST
+from steady_lab.kernels.prebuilt import pack, unpack_matching
 from steady_lab.kernels.source import RELEASES
 
 KERNELS = {
     "demo": [(RELEASES[0], FLAVOURS[0])],
     "test": [(release, flavour) for release in RELEASES[:2] for flavour in FLAVOURS],
 }
+
+ALL_MODULES = (*MODULES, *ON_REQUEST.values())
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,7 +36,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         dest="purpose",
         choices=tuple(KERNELS),
         default="demo",
-        help="demo: one kernel; test: the four kernels of make test [%(default)s]",
+        help="demo: one kernel, and of `steady` what figures run; test: the four kernels of make "
+        "test, and all of `steady` [%(default)s]",
     )
     packing.set_defaults(func=_pack)
     unpacking = actions.add_parser(
@@ -44,13 +49,14 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _pack(arguments: argparse.Namespace) -> int:
-    pack(arguments.file, KERNELS[arguments.purpose])
+    with_steady = arguments.purpose == "test"
+    pack(arguments.file, KERNELS[arguments.purpose], ALL_MODULES, with_steady)
     print(f"{arguments.file}: {arguments.file.stat().st_size / 1e6:.1f} MB")
     return 0
 
 
 def _unpack(arguments: argparse.Namespace) -> int:
-    taken, left_out = unpack(arguments.file)
+    taken, left_out = unpack_matching(arguments.file, ALL_MODULES)
     print(f"prebuilt, will not be compiled: {', '.join(taken)}")
     if left_out:
         print(

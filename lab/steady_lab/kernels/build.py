@@ -6,11 +6,9 @@ configuration fragments, root, this recipe) means the same bytes. An interrupted
 where it stopped.
 """
 
-import fcntl
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -20,17 +18,14 @@ from pathlib import Path
 from steady_lab.errors import LabError
 from steady_lab.hashes import sha256_file
 from steady_lab.kernels.architecture import QEMU_FLAVOURS, Architecture, of_flavour
-from steady_lab.kernels.source import KernelSource
+from steady_lab.kernels.source import KernelSource, present
 from steady_lab.paths import GUEST_KERNEL, INSIDE_SOURCE, KERNEL_CONFIGS, cache_dir
 from steady_lab.progress import Progress
-from steady_lab.root.root import build_root, guest_root
+from steady_lab.root.given import KERNELS, NOT_WHOLE, STAMP, bring, empty, locked
+from steady_lab.root.root import build_root, build_root_key, guest_root
 from steady_lab.root.sandbox import Place, build_sandbox, run_inside, start_inside
 
 RECIPE_VERSION = 2
-# Written last.
-STAMP = "steady-built.json"
-# In a tree that is being written; where it is left over, the tree has parts of files.
-NOT_WHOLE = "make-is-running"
 # Lines that `make` prints for one build, counted on 6.1; only the estimate depends on them.
 LINES_EXPECTED = {"base": 1440, "debug": 1490, "bits32": 100} | dict.fromkeys(QEMU_FLAVOURS, 1900)
 # Fixed, so that the kernel's version string is the same on every machine.
@@ -47,7 +42,7 @@ BUILD_IDENTITY = {
 class LabKernel:
     """A built kernel: `tree` is its object folder, `linux` what a target runs of it.
 
-    `source` is the tree that it was built from.
+    `source` is the tree that it was built from; it may be missing if the kernel came compiled.
     """
 
     tree: Path
@@ -75,11 +70,12 @@ def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None =
 
     Raises LabError when the configuration cannot be met or the build fails.
     """
-    key = _content_key(source, flavour)
+    key = content_key(source, flavour)
     tree = _tree(source, flavour, key)
     finished = _finished(tree, source, flavour, key)
     if finished:
         return finished
+    bring(f"{KERNELS}/{tree.name}")
     tree.mkdir(parents=True, exist_ok=True)
     with locked(tree / ".lock"):
         finished = _finished(tree, source, flavour, key)
@@ -99,11 +95,11 @@ def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None =
 
 def kernel_folder(source: KernelSource, flavour: str) -> Path:
     """Return where the cache has this kernel, or would have it; the source may be missing."""
-    return _tree(source, flavour, _content_key(source, flavour))
+    return _tree(source, flavour, content_key(source, flavour))
 
 
 def _tree(source: KernelSource, flavour: str, key: str) -> Path:
-    return cache_dir() / "kernels" / f"{source.release}-{flavour}-{key[:16]}"
+    return cache_dir() / KERNELS / f"{source.release}-{flavour}-{key[:16]}"
 
 
 def config_fragments(flavour: str, release: str) -> list[Path]:
@@ -117,9 +113,10 @@ def config_fragments(flavour: str, release: str) -> list[Path]:
     return [KERNEL_CONFIGS / name for name in names if (KERNEL_CONFIGS / name).is_file()]
 
 
-def _content_key(source: KernelSource, flavour: str) -> str:
+def content_key(source: KernelSource, flavour: str) -> str:
+    """Return the hash of all that decides the kernel; the source may be missing."""
     digest = hashlib.sha256(
-        f"{RECIPE_VERSION}\n{source.content_key}\n{build_root().key}\n".encode()
+        f"{RECIPE_VERSION}\n{source.content_key}\n{build_root_key()}\n".encode()
     )
     digest.update(of_flavour(flavour).recipe())
     for fragment in config_fragments(flavour, source.release):
@@ -151,18 +148,6 @@ def _stamp(tree: Path, source: KernelSource, flavour: str) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Wait until no other process builds in the same folder."""
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"waiting for another build in {path.parent}", flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-@contextmanager
 def whole_files_only(tree: Path) -> Iterator[None]:
     """Start over in a tree where make was killed or lost power: some files may be parts."""
     running = tree / NOT_WHOLE
@@ -176,19 +161,14 @@ def whole_files_only(tree: Path) -> Iterator[None]:
         running.unlink()
 
 
-def empty(tree: Path) -> None:
-    """Delete all in a tree but its lock, which the caller has."""
-    for path in tree.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.name != ".lock":
-            path.unlink()
-
-
 def _inside(
     architecture: Architecture, source: Path, tree: Path, more: Sequence[Place] = ()
 ) -> list[str]:
-    places = [Place(source, INSIDE_SOURCE), Place(tree, GUEST_KERNEL, writable=True), *more]
+    places = [
+        Place(present(source), INSIDE_SOURCE),
+        Place(tree, GUEST_KERNEL, writable=True),
+        *more,
+    ]
     places += architecture.places()
     environment = BUILD_IDENTITY | dict(architecture.environment)
     return build_sandbox(build_root().path, places, environment)

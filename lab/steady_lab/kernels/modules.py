@@ -8,6 +8,7 @@ first; only files whose content changed are written, which keeps rebuilds short.
 import fcntl
 import hashlib
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Protocol
 
 from steady_lab.errors import LabError
 from steady_lab.paths import BUILD, INSIDE_MODULE, PROJECT
+from steady_lab.root.given import MODULES, given, part
 from steady_lab.root.sandbox import Place
 
 SOURCE_SUFFIXES = {".c", ".h", ".mk"}
@@ -87,11 +89,15 @@ class Kernel(Protocol):
 
 def build_modules(kernel: Kernel, modules: Sequence[Module]) -> dict[str, Path]:
     """Build modules for `kernel`; returns module name -> .ko file, in the order of loading."""
-    return {module.name: build_module(kernel, module) for module in _with_needed(kernel, modules)}
+    return {
+        module.name: build_module(kernel, module)
+        for module in needed_modules(kernel.flavour, modules)
+    }
 
 
-def _with_needed(kernel: Kernel, modules: Sequence[Module]) -> list[Module]:
-    return [SHADOW, *modules] if kernel.flavour == "debug" else list(modules)
+def needed_modules(flavour: str, modules: Sequence[Module]) -> list[Module]:
+    """Return modules in the order of loading, with what a kernel of this flavour needs first."""
+    return [SHADOW, *modules] if flavour == "debug" else list(modules)
 
 
 def build_module(kernel: Kernel, module: Module) -> Path:
@@ -110,8 +116,9 @@ def _home(kernel: Kernel) -> Path:
 def sparse_findings(kernel: Kernel, modules: Sequence[Module]) -> str:
     """What sparse says about the modules' sources (not about the kernel's headers)."""
     findings = []
-    for module in _with_needed(kernel, modules):
+    for module in needed_modules(kernel.flavour, modules):
         build_module(kernel, module)
+        _mirror(module, _home(kernel) / module.name)  # not there if the module came compiled
         done = _make(kernel, module, "C=2")
         if done.returncode != 0:
             raise LabError(f"sparse could not check {module.name}:\n{done.stderr[-2000:]}")
@@ -126,8 +133,14 @@ def _build_locked(kernel: Kernel, home: Path, module: Module) -> Path:
     mirror = home / module.name
     built = mirror / module.folders[0] / f"{module.name}.ko"
     stamp = home / f"{module.name}.stamp"
-    digest = hashlib.sha256(f"{kernel.key}{source_digest([module])}".encode()).hexdigest()
+    digest = _digest(kernel.key, module)
     if built.is_file() and stamp.is_file() and stamp.read_text() == digest:
+        return built
+    prebuilt = given(module_part(kernel.key, module), built.name)
+    if prebuilt.is_file():
+        built.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(prebuilt, built)
+        stamp.write_text(digest)
         return built
     _mirror(module, mirror)
     done = _make(kernel, module)
@@ -138,6 +151,15 @@ def _build_locked(kernel: Kernel, home: Path, module: Module) -> Path:
         raise LabError(f"{said} gave warnings, which count as errors:\n{done.stderr}")
     stamp.write_text(digest)
     return built
+
+
+def module_part(kernel_key: str, module: Module) -> str:
+    """Return the name of a compiled module (given.py)."""
+    return part(MODULES, _digest(kernel_key, module))
+
+
+def _digest(kernel_key: str, module: Module) -> str:
+    return hashlib.sha256(f"{kernel_key}{source_digest([module])}".encode()).hexdigest()
 
 
 def _make(kernel: Kernel, module: Module, *arguments: str) -> "subprocess.CompletedProcess[str]":

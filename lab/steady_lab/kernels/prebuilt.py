@@ -1,54 +1,50 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Lab kernels and `steady` as one file: other clones of the same sources need not compile them.
+"""Lab kernels, their modules and `steady` as one file: other clones need not compile them.
 
-In it each has the name that it has in the cache, with the hash of all that it was made of. The same
-name means the same bytes (docs/reference/reproducible.md); a clone takes what it would build.
+root/given.py says how parts are named, and takes them.
 """
 
 from __future__ import annotations
 
-import itertools
-import lzma
 import os
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from pathlib import Path
 
 from steady_lab.errors import LabError
 from steady_lab.kernels.architecture import FLAVOURS
-from steady_lab.kernels.build import (
-    NOT_WHOLE,
-    STAMP,
-    build_kernel,
-    empty,
-    kernel_folder,
-    locked,
-)
-from steady_lab.kernels.source import RELEASES, find_source, packaged_source
-from steady_lab.paths import cache_dir
+from steady_lab.kernels.build import build_kernel, content_key, kernel_folder
+from steady_lab.kernels.host import build_preload, preload_part
+from steady_lab.kernels.modules import Module, build_modules, module_part, needed_modules
+from steady_lab.kernels.source import RELEASES, named_source, packaged_source
 from steady_lab.progress import Progress
-from steady_lab.root.cargo import build_steady, build_steady_guest, prebuilt_program
+from steady_lab.root.cargo import build_steady, build_steady_guest, programs_part
+from steady_lab.root.given import KERNELS, STAMP, unpack
 
 # Steps of a build that nothing reads afterwards. Objects stay: instructions are looked up in them.
 STEPS = {".a", ".cmd"}
 STEP_NAMES = ("vmlinux", ".tmp_vmlinux", "built-in", "build.log", ".lock")
 
 
-def pack(file: Path, kernels: Sequence[tuple[str, str]]) -> None:
-    """Write `steady` and kernels (release, flavour), built if need be, to a file.
+def pack(
+    file: Path,
+    kernels: Sequence[tuple[str, str]],
+    modules: Sequence[Module],
+    with_steady: bool = True,
+) -> None:
+    """Write `steady-guest`, kernels (release, flavour) and their modules, built if need be.
 
-    Raises LabError if a build fails, or the file cannot be written.
+    `with_steady`: the whole command, too. Raises LabError if a build fails, or the file cannot be
+    written.
     """
-    steady = f"steady/{prebuilt_program('steady').parent.name}"
-    # `steady` last: it says that the folder is complete.
     files = {
-        f"{steady}/steady-guest": build_steady_guest(),
-        f"{steady}/steady": build_steady(),
+        f"{programs_part()}/steady-guest": build_steady_guest(),
     }
+    if with_steady:
+        files[f"{programs_part()}/steady"] = build_steady()
+    files[f"{preload_part()}/preload.so"] = build_preload()
     for release, flavour in kernels:
-        tree = build_kernel(find_source(release=release), flavour).tree
-        names = [name for name in _kept(tree) if name != STAMP]
-        files |= {f"kernels/{tree.name}/{name}": tree / name for name in (*names, STAMP)}
+        files |= _kernel_files(release, flavour, modules)
     unfinished = file.with_name(f"{file.name}.{os.getpid()}.new")
     try:
         _write(unfinished, files)
@@ -57,6 +53,17 @@ def pack(file: Path, kernels: Sequence[tuple[str, str]]) -> None:
         raise LabError(f"{file}: cannot be written: {error.strerror}") from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _kernel_files(release: str, flavour: str, modules: Sequence[Module]) -> dict[str, Path]:
+    kernel = build_kernel(named_source(release=release), flavour)
+    # The stamp last: it says that the folder is complete.
+    names = [*(name for name in _kept(kernel.tree) if name != STAMP), STAMP]
+    files = {f"{KERNELS}/{kernel.tree.name}/{name}": kernel.tree / name for name in names}
+    built = build_modules(kernel, modules)
+    for module in needed_modules(flavour, modules):
+        files[f"{module_part(kernel.key, module)}/{module.name}.ko"] = built[module.name]
+    return files
 
 
 def _kept(tree: Path) -> list[str]:
@@ -83,30 +90,13 @@ def _write(file: Path, files: dict[str, Path]) -> None:
     progress.finish(f"{len(files)} files packed")
 
 
-def unpack(file: Path) -> tuple[list[str], list[str]]:
+def unpack_matching(file: Path, modules: Sequence[Module]) -> tuple[list[str], list[str]]:
     """Put what this clone would build into the cache; return names of what was taken, and left out.
 
     Raises LabError if the file is damaged, or nothing in it is of these sources.
     """
-    wanted = {
-        str(folder.relative_to(cache_dir())): folder
-        for folder in (
-            *(kernel_folder(packaged_source(r), flavour) for r in RELEASES for flavour in FLAVOURS),
-            prebuilt_program("steady").parent,
-        )
-    }
-    taken: list[str] = []
-    left_out: list[str] = []
-    try:
-        with tarfile.open(file, "r|xz") as packed:
-            for name, members in itertools.groupby(packed, _folder):
-                (taken if name in wanted else left_out).append(name)
-                if name in wanted:
-                    _take(packed, members, wanted[name])
-    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
-        raise LabError(f"{file}: damaged, or not of steady-lab prebuilt: {error}") from error
-    except OSError as error:
-        raise LabError(f"{file}: cannot be unpacked: {error}") from error
+    wanted = _wanted(modules)
+    taken, left_out = unpack(file, wanted.__contains__)
     if not taken:
         raise LabError(
             f"{file}: made of other sources; it has {', '.join(left_out) or 'nothing'}, "
@@ -115,34 +105,12 @@ def unpack(file: Path) -> tuple[list[str], list[str]]:
     return taken, left_out
 
 
-def _folder(member: tarfile.TarInfo) -> str:
-    parts = PurePosixPath(member.name).parts
-    if not member.isfile() or len(parts) < 3 or ".." in parts or member.name.startswith("/"):
-        raise LabError(f"{member.name}: not what steady-lab prebuilt packs")
-    return "/".join(parts[:2])
-
-
-def _take(packed: tarfile.TarFile, members: Iterable[tarfile.TarInfo], folder: Path) -> None:
-    """Write a kernel's or steady's files; what says that it is finished comes last."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / ".lock"):
-        if (folder / STAMP).is_file() or (folder / "steady").is_file():
-            return
-        empty(folder)
-        (folder / NOT_WHOLE).touch()
-        for member, path in _places(members, folder):
-            content = packed.extractfile(member)
-            assert content is not None
-            path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_name(f"{path.name}.new")
-            unfinished.write_bytes(content.read())
-            unfinished.chmod(member.mode & 0o755)
-            unfinished.replace(path)
-        (folder / NOT_WHOLE).unlink()
-
-
-def _places(
-    members: Iterable[tarfile.TarInfo], folder: Path
-) -> Iterator[tuple[tarfile.TarInfo, Path]]:
-    for member in members:
-        yield member, folder.joinpath(*PurePosixPath(member.name).parts[2:])
+def _wanted(modules: Sequence[Module]) -> list[str]:
+    names = [programs_part(), preload_part()]
+    for release in RELEASES:
+        source = packaged_source(release)
+        for flavour in FLAVOURS:
+            key = content_key(source, flavour)
+            names.append(f"{KERNELS}/{kernel_folder(source, flavour).name}")
+            names += [module_part(key, module) for module in needed_modules(flavour, modules)]
+    return names

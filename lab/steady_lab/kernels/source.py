@@ -46,6 +46,16 @@ class KernelSource:
 def find_source(tree: Path | None = None, release: str = RELEASES[0]) -> KernelSource:
     """The tree at `tree`, or the pinned package, unpacked into the cache.
 
+    As named_source() otherwise.
+    """
+    source = named_source(tree, release)
+    present(source.tree)
+    return source
+
+
+def named_source(tree: Path | None = None, release: str = RELEASES[0]) -> KernelSource:
+    """The tree at `tree`, or where the pinned package is once it is unpacked: see present().
+
     $STEADYIO_KERNEL_SOURCE, one or more trees with colons between, stands in for the packages: of
     its trees the one of `release` is taken.
     """
@@ -55,7 +65,7 @@ def find_source(tree: Path | None = None, release: str = RELEASES[0]) -> KernelS
         source = _user_tree(Path(named))
         if source.release == release:
             return source
-    return _unpacked_source(release)
+    return packaged_source(release)
 
 
 def packaged_source(release: str) -> KernelSource:
@@ -66,12 +76,13 @@ def packaged_source(release: str) -> KernelSource:
     return KernelSource(home / package.name, package.sha256, name, release)
 
 
-def _unpacked_source(release: str) -> KernelSource:
-    source = packaged_source(release)
-    if not (source.tree / "Makefile").is_file():
+def present(tree: Path) -> Path:
+    """Return a kernel's tree; that of a pinned package is downloaded and unpacked if need be."""
+    for release in RELEASES:
         (package,) = locked_packages(f"{LINUX}-{release}")
-        _unpack(package, source.tree.parent)
-    return source
+        if packaged_source(release).tree == tree and not (tree / "Makefile").is_file():
+            _unpack(package, tree.parent)
+    return tree
 
 
 def _unpack(package: Package, home: Path) -> None:

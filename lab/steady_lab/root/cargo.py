@@ -19,8 +19,10 @@ from typing import NamedTuple
 from steady_lab.errors import LabError
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT, cache_dir
 from steady_lab.root.compiler import COMPILERS
+from steady_lab.root.given import PROGRAMS as GIVEN_PROGRAMS
+from steady_lab.root.given import given, part
 from steady_lab.root.lock import NATIVE
-from steady_lab.root.root import build_root
+from steady_lab.root.root import build_root, build_root_key
 from steady_lab.root.sandbox import Place, build_sandbox
 
 TARGET, HOME = "/run/steadyio/target", "/run/steadyio/cargo"
@@ -63,22 +65,22 @@ def built_program(path: Path) -> Path:
 
 def _program(name: str) -> Path:
     installed = BUILD / "bin" / name
-    given = prebuilt_program(name)
-    if given.is_file():
-        return _install(given, installed)
+    prebuilt = given(programs_part(), name)
+    if prebuilt.is_file():
+        return _install(prebuilt, installed)
     if not installed.is_file():
         print(f"building {name} ({PROGRAMS[name].minutes} minutes, once)", file=sys.stderr)
     _build("--release", package=PROGRAMS[name].package)
     return _install(BUILD / "steady" / "release" / name, installed)
 
 
-def prebuilt_program(name: str) -> Path:
-    """Return where the cache has a program of these sources if somebody gave one (prebuilt.py)."""
-    digest = hashlib.sha256(f"{RECIPE_VERSION}\n{build_root().key}\n".encode())
+def programs_part() -> str:
+    """Return the name of the programs of these sources (given.py)."""
+    digest = hashlib.sha256(f"{RECIPE_VERSION}\n{build_root_key()}\n".encode())
     for path in sorted((PROJECT / "device").rglob("*")):
         if path.suffix in SOURCE_SUFFIXES:
             digest.update(f"{path.relative_to(PROJECT)}\0".encode() + path.read_bytes())
-    return cache_dir() / "steady" / digest.hexdigest()[:16] / name
+    return part(GIVEN_PROGRAMS, digest.hexdigest())
 
 
 def build_steady_for(architecture: str) -> Path:

@@ -84,6 +84,11 @@ def build_root(of: str = NATIVE) -> Root:
     return _root(BUILD if of == NATIVE else BUILD_ARM)
 
 
+def build_root_key() -> str:
+    """Return the key of what everything is built in on this machine; it need not be there."""
+    return _key(BUILD)
+
+
 def build_root_13() -> Root:
     """Return what modules for Debian 13's kernels are built in; raises LabError."""
     return _root(BUILD_13)
@@ -100,10 +105,15 @@ def services_root() -> Root:
 
 
 @functools.cache
+def _key(purpose: str) -> str:
+    packages = list(map(astuple, locked_packages(purpose)))
+    recipe = [RECIPE_VERSION, MERGED, PLACES, LINKS, FILES, EXCLUDED, packages]
+    return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
+
+
+@functools.cache
 def _root(purpose: str) -> Root:
-    packages = locked_packages(purpose)
-    recipe = [RECIPE_VERSION, MERGED, PLACES, LINKS, FILES, EXCLUDED, list(map(astuple, packages))]
-    key = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
+    key = _key(purpose)
     path = cache_dir() / "roots" / f"{purpose}-{key[:16]}"
     if path.is_dir():
         return Root(path, key)
@@ -111,7 +121,7 @@ def _root(purpose: str) -> Root:
     with (path.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.is_dir():
-            _make(path, purpose, packages)
+            _make(path, purpose, locked_packages(purpose))
     return Root(path, key)
 
 

@@ -20,7 +20,7 @@ from steady_lab.hashes import sha256_file
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.host import build_preload
 from steady_lab.kernels.modules import K2, SHADOW, build_modules, on_request
-from steady_lab.kernels.source import RELEASES, find_source
+from steady_lab.kernels.source import RELEASES, named_source
 from steady_lab.paths import GUEST_KERNEL, GUEST_WORK, PROJECT
 from steady_lab.root.root import guest_root
 from steady_lab.targets.guest_init import (
@@ -171,7 +171,7 @@ def _boot(
 
 def uml(release: str = RELEASES[0], flavour: str = "base") -> Uml:
     """The lab kernel of a release; builds it if necessary."""
-    return Uml(build_kernel(find_source(None, release), flavour))
+    return Uml(build_kernel(named_source(None, release), flavour))
 
 
 def _device_of(request: BootRequest) -> DeviceSpec | None:
