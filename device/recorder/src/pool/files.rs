@@ -518,20 +518,22 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
 
 /// What cannot be opened would be found at a rotation only. It is not used, if there are others.
 fn check_writable(segments: &mut [Segment], note: &mut dyn FnMut(String)) -> Result<(), PoolError> {
-    let mut first = None;
+    let mut errors = Vec::new();
     for segment in segments.iter_mut() {
         let Err(why) = open_segment(&segment.path, false) else { continue };
-        let is_gone = is_gone(&why);
+        segment.bad = is_gone(&why);
         let error = at(&segment.path)(why);
-        if !is_gone {
+        if !segment.bad {
             return Err(error);
         }
-        note(format!("{error}; recording goes on without it"));
-        segment.bad = true;
-        first.get_or_insert(error);
+        errors.push(error);
     }
     let good = segments.iter().filter(|segment| !segment.bad).count();
-    first.filter(|_| good < SEGMENTS_MIN).map_or(Ok(()), Err)
+    if good < SEGMENTS_MIN {
+        return errors.into_iter().next().map_or(Ok(()), Err);
+    }
+    errors.iter().for_each(|error| note(format!("{error}; recording goes on without it")));
+    Ok(())
 }
 
 /// The name of a segment, with records or without.
