@@ -78,9 +78,9 @@ def test_configuration_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.Mo
     source = KernelSource(tree=tmp_path, content_key="same", name="same", release="6.1")
     (tmp_path / "base.config").write_text("CONFIG_A=y\n")
     monkeypatch.setattr(kernel_build, "KERNEL_CONFIGS", tmp_path)
-    first = kernel_build._content_key(source, "base")
+    first = kernel_build.content_key(source, "base")
     (tmp_path / "base.config").write_text("CONFIG_A=n\n")
-    assert kernel_build._content_key(source, "base") != first
+    assert kernel_build.content_key(source, "base") != first
 
 
 def kernel_tree(folder: Path) -> Path:

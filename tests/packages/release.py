@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What scripts/release adds to the packages: sources with their crates, and SBOMs.
+"""What scripts/release adds to the packages: sources with their crates, SBOMs, the lab's wheel.
 
 Called by `make test-packages`, since they take minutes.
 """
@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from steady_lab.devices.kinds import MODULES
+from steady_lab.kernels.prebuilt import pack
 from steady_lab.paths import PROJECT
+from steady_lab.root.root import guest_root
+from test_wheels import installed_lab
 
 
 def make(script: str, clone: Path, folder: Path) -> dict[str, bytes]:
@@ -68,3 +73,42 @@ def test_an_sbom_names_each_crate_that_is_linked(work: Path) -> None:
     linked = {name for name in linked if not name.startswith("steady v")}
     assert len(linked) > 50
     assert linked - named == set()
+
+
+def machine_without_compiler(folder: Path) -> dict[str, str]:
+    """An environment with bubblewrap alone; of the cache there is only what guests run on."""
+    cache, programs = folder / "cache", folder / "programs"
+    (cache / "roots").mkdir(parents=True)
+    root = guest_root().path
+    (cache / "roots" / root.name).symlink_to(root)
+    programs.mkdir()
+    for name in ("bwrap", "true"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    return {"PATH": str(programs), "HOME": str(folder), "STEADYIO_CACHE": str(cache)}
+
+
+def test_the_wheel_with_compiled_parts_needs_no_compiler(work: Path) -> None:
+    prebuilt = work / "prebuilt.tar.xz"
+    pack(prebuilt, [("6.1", "base")], MODULES, with_steady=False)
+    lab, machine = installed_lab(work, "--prebuilt", prebuilt), machine_without_compiler(work)
+    figure = ["run", "every-10-ms", "--only", "k2-440us", "--jobs", "1"]
+    done = subprocess.run(
+        [lab, *figure], cwd=work, env=machine, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (tree,) = (work / "cache" / "tree").iterdir()
+    (record,) = (tree / "build" / "work").glob("*/k2-440us/record.json")
+    assert record.is_file()
+    cache = {path.name for path in (work / "cache").iterdir()}
+    assert cache == {"tree", "roots", "kernels", "modules", "host", "steady"}
+    assert len(list((work / "cache" / "roots").iterdir())) == 1
+
+    (archive,) = work.glob("environment/lib/python*/site-packages/steady_lab/prebuilt.tar.xz")
+    shutil.rmtree(work / "cache" / "kernels")
+    archive.write_bytes(archive.read_bytes() + b"more")
+    done = subprocess.run(
+        [lab, *figure, "--fresh"], cwd=work, env=machine, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and not (work / "cache" / "src").exists()
+    assert "prebuilt.tar.xz: not what pip installed (run `pip install" in done.stderr

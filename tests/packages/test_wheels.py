@@ -13,11 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from steady_lab.devices.kinds import MODULES
 from steady_lab.kernels.build import LabKernel
-from steady_lab.kernels.prebuilt import pack
 from steady_lab.paths import PROJECT, cache_dir
-from steady_lab.root.root import guest_root
 from steady_lab.tree import unpacked
 from verdicts import WITHOUT_STEADY
 
@@ -61,48 +58,6 @@ def test_the_lab_boots_a_kernel_with_k2_from_its_wheel(work: Path, base_kernel: 
     (tree,) = (cache / "tree").iterdir()
     assert (tree / "kernel" / "k2" / "k2_main.c").is_file()
     assert list((tree / "build" / "modules").iterdir())
-
-
-def machine_without_compiler(folder: Path) -> dict[str, str]:
-    """An environment with bubblewrap alone; of the cache there is only what guests run on."""
-    cache, programs = folder / "cache", folder / "programs"
-    (cache / "roots").mkdir(parents=True)
-    root = guest_root().path
-    (cache / "roots" / root.name).symlink_to(root)
-    programs.mkdir()
-    for name in ("bwrap", "true"):
-        (programs / name).symlink_to(str(shutil.which(name)))
-    return {"PATH": str(programs), "HOME": str(folder), "STEADYIO_CACHE": str(cache)}
-
-
-@pytest.mark.reads(*WITHOUT_STEADY, "device")
-def test_the_wheel_with_compiled_parts_needs_no_compiler(
-    work: Path, base_kernel: LabKernel
-) -> None:
-    prebuilt = work / "prebuilt.tar.xz"
-    pack(prebuilt, [("6.1", "base")], MODULES, with_steady=False)
-    lab, machine = installed_lab(work, "--prebuilt", prebuilt), machine_without_compiler(work)
-    figure = ["run", "every-10-ms", "--only", "k2-440us", "--jobs", "1"]
-    done = subprocess.run(
-        [lab, *figure], cwd=work, env=machine, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    (tree,) = (work / "cache" / "tree").iterdir()
-    (record,) = (tree / "build" / "work").glob("*/k2-440us/record.json")
-    assert record.is_file()
-    cache = {path.name for path in (work / "cache").iterdir()}
-    assert cache == {"tree", "roots", "kernels", "modules", "host", "steady"}
-    assert len(list((work / "cache" / "roots").iterdir())) == 1
-
-    (archive,) = work.glob("environment/lib/python*/site-packages/steady_lab/prebuilt.tar.xz")
-    shutil.rmtree(work / "cache" / "kernels")
-    archive.write_bytes(archive.read_bytes() + b"more")
-    done = subprocess.run(
-        [lab, *figure, "--fresh"], cwd=work, env=machine, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 1 and not (work / "cache" / "src").exists()
-    assert "prebuilt.tar.xz: not what pip installed (run `pip install" in done.stderr
 
 
 def test_a_tree_is_unpacked_once_per_content(work: Path) -> None:
