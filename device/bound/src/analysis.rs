@@ -462,10 +462,10 @@ impl<'a> Load<'a> {
         let pieces = start_ns / (wait_ms * 1_000_000) + at_once;
         let most = most_of(self.background.iter().map(|command| (command, pieces)), pieces);
         let Some(declared) = &self.declared else { return most };
-        // The task waits, so each is cut for it.
-        let jump = self.jump_after_others(self.set.tasks[index].level);
-        let each_ns = declared.blocks_ns[index] + jump.ns;
-        Work { ns: most.ns.min(each_ns.saturating_mul(pieces)), ..most }
+        // The task waits, so each is cut for it. What goes on afterwards jumps back.
+        let jump = self.jump_after_others(self.set.tasks[index].level) * pieces;
+        let blocks_ns = declared.blocks_ns[index].saturating_mul(pieces);
+        Work { ns: most.ns.min(blocks_ns).saturating_add(jump.ns), ..most }
     }
 }
 

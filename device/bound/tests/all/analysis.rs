@@ -127,6 +127,21 @@ fn background_that_has_waited_goes_first() {
 }
 
 #[test]
+fn background_between_the_pieces_of_a_request_makes_it_jump_again() {
+    let device = card("write = { base_ns = 200_000, per_kib_ns = 8_000, jump_ns = 300_000 }");
+    let written = LOWER.replace("read", "write");
+    let last = "[[task]]\nname = \"last\"\nop = \"read\"\nkib = 4\nlevel = 7\nperiod_us = 50_000\n";
+    let forced_us = |wait_ms: u64| {
+        let knobs =
+            format!("inflight_max = 1\nrt_block_us = 1_000\nbackground_wait_ms_max = {wait_ms}");
+        let small = "background = { op = \"read\", kib = 4, merges = false }";
+        let text = with_k2(&knobs, &format!("{small}\n{ONE}{written}{last}"));
+        found(&device, &TaskSet::parse(&text).unwrap())[1].job.unwrap().background_wait / 1_000
+    };
+    assert_eq!((forced_us(0), forced_us(20)), (0, 116 + 300));
+}
+
+#[test]
 fn a_flush_bypasses_k2() {
     let flush = "flush = { base_ns = 700_000 }";
     let bound_us = |distance_us: u64| {
