@@ -452,21 +452,46 @@ impl<'a> Load<'a> {
 
     /// Background that is served before real-time, since it has waited for so long.
     fn forced(&self, index: usize, start_ns: u64) -> Work {
-        let wait_ms = self.set.k2.background_wait_ms_max;
-        if wait_ms == 0 {
+        let wait_ns = self.set.k2.background_wait_ms_max * 1_000_000;
+        if wait_ns == 0 {
             return Work::default();
         }
         // Background that was with the device when the window began, and blocks, waits from its end
         // on. If none was, only lower levels can have blocked.
         let at_once = u64::from(self.lower_tasks(index).next().is_some());
-        let pieces = start_ns / (wait_ms * 1_000_000) + at_once;
+        let pieces = start_ns / wait_ns + at_once;
+        if pieces == 0 {
+            return Work::default();
+        }
         let most = most_of(self.background.iter().map(|command| (command, pieces)), pieces);
-        let Some(declared) = &self.declared else { return most };
-        // The task waits, so each is cut for it. What goes on afterwards jumps back.
-        let jump = self.jump_after_others(self.set.tasks[index].level) * pieces;
-        let blocks_ns = declared.blocks_ns[index].saturating_mul(pieces);
-        Work { ns: most.ns.min(blocks_ns).saturating_add(jump.ns), ..most }
+        let longest_ns = self.background.iter().map(|command| command.ns).max().unwrap_or(0);
+        let (piece_ns, jump_ns) = match &self.declared {
+            None => (longest_ns, 0),
+            // The task waits, so each is cut for it. What goes on afterwards jumps back.
+            Some(declared) => {
+                let jump = self.jump_after_others(self.set.tasks[index].level);
+                (longest_ns.min(declared.blocks_ns[index]), jump.ns)
+            }
+        };
+        let window_ns = start_ns.saturating_sub((1 - at_once) * wait_ns);
+        Work { ns: forced_ns(window_ns, wait_ns, piece_ns, jump_ns), ..most }
     }
+}
+
+/// The most that forced pieces take, each with a jump after it. Each starts `wait_ns` or more after
+/// the end of the one before it, and the last one starts in the window. So all but the last fill the
+/// window at most, less these waits.
+fn forced_ns(window_ns: u64, wait_ns: u64, piece_ns: u64, jump_ns: u64) -> u64 {
+    let pieces_max = window_ns / wait_ns + 1;
+    let of = |pieces: u64| {
+        let rest_ns = window_ns - (pieces - 1) * wait_ns;
+        let all_ns = pieces.saturating_mul(piece_ns).min(piece_ns.saturating_add(rest_ns));
+        all_ns.saturating_add(pieces.saturating_mul(jump_ns))
+    };
+    // It grows up to as many as fit if all are as long as can be. More are shorter, but jump.
+    let longest = window_ns / wait_ns.saturating_add(piece_ns) + 1;
+    let counts = [longest, longest + 1, pieces_max].map(|pieces| of(pieces.min(pieces_max)));
+    counts.into_iter().fold(0, u64::max)
 }
 
 impl Declared {
@@ -523,5 +548,33 @@ fn most_of<'a>(commands: impl Iterator<Item = (&'a Work, u64)>, places: u64) -> 
         cached_kib: most(|work| work.cached_kib),
         cached_writes: most(|work| work.cached_writes),
         flushes: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::forced_ns;
+
+    /// The most of any number of pieces, each as long as the window leaves it, by trying all lengths.
+    fn tried(window: u64, wait: u64, piece: u64, jump: u64) -> u64 {
+        let after = |length: u64| match window.checked_sub(length + wait) {
+            Some(left) => length + tried(left, wait, piece, jump),
+            None => length,
+        };
+        jump + (0..=piece).map(after).fold(0, u64::max)
+    }
+
+    #[test]
+    fn no_sequence_of_forced_pieces_takes_longer() {
+        for window in 0..13 {
+            for (wait, piece, jump) in [(1, 0, 0), (1, 3, 2), (2, 1, 0), (3, 2, 1), (4, 5, 7)] {
+                let bound = forced_ns(window, wait, piece, jump);
+                assert_eq!(
+                    bound,
+                    tried(window, wait, piece, jump),
+                    "{window} {wait} {piece} {jump}"
+                );
+            }
+        }
     }
 }
