@@ -46,7 +46,7 @@ static void k2_show_inflight(struct k2_data *k2, struct seq_file *m)
 	seq_printf(m, "rt %u\nbackground %u\n", rt, background);
 }
 
-/* What befell declared tasks that no task counts by itself. */
+/* Counts of declared tasks that belong to no single task. */
 static void k2_show_declared(struct k2_data *k2, struct seq_file *m)
 {
 	const struct k2_declared *declared = &k2->guard->ahead.declared;

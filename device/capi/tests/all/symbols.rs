@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The library's symbols are those that its headers declare and that Debian's package promises.
+//! The library's symbols are those that its headers declare and that Debian's package lists.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn exported() -> BTreeSet<String> {
 }
 
 /// From the package's file: ` NAME@Base VERSION`.
-fn promised() -> BTreeSet<String> {
+fn packaged() -> BTreeSet<String> {
     include_str!("../../../../packaging/debian/libsteadyio0.symbols")
         .lines()
         .filter_map(|line| line.strip_prefix(' ')?.split_once('@'))
@@ -48,5 +48,5 @@ fn library_headers_and_package_name_the_same_functions() {
     let exported = exported();
     assert!(!exported.is_empty());
     assert_eq!(exported, declared());
-    assert_eq!(exported, promised());
+    assert_eq!(exported, packaged());
 }
