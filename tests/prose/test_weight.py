@@ -14,7 +14,7 @@ SHORTER = {
     "CONTRIBUTING.md": 600,
     "docs/devices.md": 2500,
     "docs/guides/": 1450,
-    "docs/reference/chario.md": 2400,
+    "docs/reference/chario.md": 2250,
     "docs/results/": 1200,
     "docs/reference/trace-rules.md": 1800,
 }
