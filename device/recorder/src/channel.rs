@@ -36,7 +36,7 @@ pub struct SharedChannels {
     producers: Vec<Producer>,
 }
 
-/// What is known of a channel before its ring.
+/// A channel that has no ring yet.
 #[derive(Debug)]
 struct Producer {
     ledger: Arc<Ledger>,

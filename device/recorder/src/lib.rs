@@ -5,13 +5,13 @@
 //! flusher, now and then for longer than its period. Here the real-time thread copies its record
 //! into a ring in locked memory and returns; only the writer thread waits for the file system.
 //!
-//! Reading order: [`config`]; [`sizing`] computes how large the rings must be; [`ring`] and
-//! [`channel`] are the append side, which makes no system call, takes no lock and allocates
-//! nothing, in locked [memory](steadyio_core::memory); [`ledger`] counts what became of every record; [`pool`] is the
-//! recorder, [`mcap`] its format, [`audit`] finds what is missing in it; [`source`] has the sources of records, [`stream`] those of other
-//! programs; [`incident`] is what is not overwritten, [`control`] how other programs ask a running
-//! recorder; [`task`] reads what the kernel did to a thread, [`read_only`] whether the file system
-//! still writes.
+//! Reading order: [`config`]; [`sizing`] computes how large the rings must be. [`ring`] and
+//! [`channel`] are the append side, in locked [memory](steadyio_core::memory): it makes no system
+//! call, takes no lock and allocates nothing. [`ledger`] counts each record's outcome. [`pool`] is
+//! the recorder, [`mcap`] its format; [`audit`] finds missing messages in it. [`source`] has the
+//! sources of records, [`stream`] those of other programs. [`incident`] protects segments from
+//! being overwritten, and [`control`] answers other programs. [`task`] reads the kernel's counters
+//! of a thread, [`read_only`] checks whether the file system still writes.
 
 mod atomic;
 pub mod audit;

@@ -2,9 +2,9 @@
 //! Which ring and which loss window suffice on a device whose worst stall is known, and how many
 //! segments retain a time.
 //!
-//! While the device stalls, the writer thread is stuck, and what comes is kept by the ring; and
-//! what was appended before becomes durable only afterwards. `docs/reference/steady-record.md` has
-//! the formulas, with an example that the tests below follow.
+//! While the device stalls, the writer thread is stuck and the ring keeps new records. Earlier
+//! records become durable only afterwards. `docs/reference/steady-record.md` has the formulas, with
+//! an example that the tests below follow.
 
 use std::time::Duration;
 
@@ -266,7 +266,8 @@ mod tests {
             let lasts_s = simulated_s(&config);
             let time = Duration::from_secs_f64(10.0 * lasts_s);
             let (segments, _) = segments_for(time, &config, &layout);
-            // Ten, the one in use, a part of the oldest; and what the estimate is too careful by.
+            // Ten, the one in use, a part of the oldest, and the segments that the estimate adds
+            // for safety.
             assert!((12..=15).contains(&segments), "{period_ms} {bytes} {channels}: {segments}");
         }
     }

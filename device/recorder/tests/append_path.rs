@@ -182,7 +182,7 @@ fn forbid_system_calls() {
     assert!(set, "no seccomp: {}", std::io::Error::last_os_error());
 }
 
-// Waiting: the other side stands still in the middle of what it does.
+// Waiting: the other side hangs in the middle of an operation.
 
 /// Whether `append` returns within this time while the reader is inside the ring, for ever.
 fn returns_beside_a_stuck_reader<C: Send + 'static>(

@@ -136,7 +136,7 @@ impl ChannelConfig {
         self.record_bytes_max + HEADER_BYTES as u64
     }
 
-    /// What comes in as many polls as a ring must last for.
+    /// Bytes that the channel appends during the polls that a ring must last for.
     pub(super) fn comes_in_polls(&self, poll: Duration) -> u64 {
         let polls = u128::from(POLLS_PER_RING_MIN) * poll.as_nanos();
         let records = self.period.map_or(0, |period| polls.div_ceil(period.as_nanos()));
@@ -183,7 +183,7 @@ pub(super) fn check_ring(
     Err(wrong(key, bytes, reason))
 }
 
-/// The longest record that a channel may have, beside however many others.
+/// The longest record that a channel may have, however many other channels there are.
 pub fn record_bytes_max(unit_bytes: u64, longest_record_bytes: u64) -> u64 {
     let fits = unit_bytes.saturating_sub(single_overhead_bytes(usize::MAX) as u64);
     fits.max(longest_record_bytes)

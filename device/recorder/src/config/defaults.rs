@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recorder has where nothing is said.
+//! Defaults of a recorder's configuration.
 
 use std::time::Duration;
 

@@ -46,8 +46,8 @@ impl RecorderConfig {
         self.lock_memory.then(lockable_bytes).flatten().unwrap_or(u64::MAX)
     }
 
-    /// What may be locked for rings. Of what remains beside the blocks, channels that come later
-    /// get half, if each is to have a ring of its own.
+    /// Bytes that may be locked for rings. If channels that are declared later get their own rings,
+    /// half of the memory that the blocks leave is kept for them.
     pub fn room_for_rings(&self) -> u64 {
         let lockable = self.lockable_bytes();
         let layout = self.definitions().ok().and_then(|known| self.largest_layout(&known).ok());

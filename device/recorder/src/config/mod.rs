@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configuration of a recorder, checked before anything is created.
 //!
-//! Here is what a caller fills in, and the check of all of it; [`channel`] has what is recorded,
-//! [`defaults`] what holds where nothing is said, `retention` how many segments that takes, and
-//! `memory` how much may be locked.
+//! This file has the configuration and the check of all of it. [`channel`] has the channels,
+//! [`defaults`] the default values, `retention` the number of segments, and `memory` the limit of
+//! locked memory.
 
 pub mod channel;
 pub mod defaults;
@@ -52,7 +52,7 @@ const POLLS_PER_WINDOW: u32 = 8;
 const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 /// A ring must last for this many polls, or a single late one would lose records.
 const POLLS_PER_RING_MIN: u32 = 4;
-/// And half of it has room for any record: who waits for room waits for that.
+/// And half of it has room for any record: a thread that waits for room waits until half is free.
 const RING_RECORDS_MIN: u64 = 2;
 
 /// Mapping a length beyond the address space fails with an error.
@@ -144,9 +144,9 @@ pub struct RecorderConfig {
     pub dir: PathBuf,
     /// What MCAP calls so: how channels and schemas are to be understood, `ros2` for example.
     pub profile: String,
-    /// What is recorded.
+    /// The channels.
     pub channels: Vec<ChannelConfig>,
-    /// For what is declared later.
+    /// Room for channels that are declared while the recorder runs.
     pub late: LateRoom,
     /// How much a power cut may lose, in time.
     pub loss_window: Duration,
@@ -180,7 +180,7 @@ pub struct ConfigError {
     /// Name of the field, with its channel.
     pub key: String,
     pub value: String,
-    /// What is allowed, and what to do.
+    /// The allowed values, and how to fix it.
     pub reason: String,
 }
 
@@ -307,7 +307,7 @@ impl RecorderConfig {
         Ok(())
     }
 
-    /// Whether all that a segment needs beside the records fits.
+    /// Checks that a segment has room for everything that it needs besides the records.
     fn checked_layout(&self) -> Result<Layout, ConfigError> {
         let definitions = self.definitions().map_err(|error| {
             wrong("channels", self.channels.len(), format!("cannot be defined: {error}"))
@@ -333,7 +333,7 @@ impl RecorderConfig {
         Ok(Definitions::new(&specs, &channels)?.with_profile(&self.profile))
     }
 
-    /// Sizes of what is in a segment.
+    /// Sizes of the parts of a segment.
     pub fn layout(&self, definitions: &Definitions) -> Result<Layout, LayoutError> {
         Layout::new(self.sizes(), definitions)
     }

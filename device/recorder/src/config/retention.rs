@@ -21,7 +21,7 @@ struct Space {
     free_bytes: u64,
     /// Of the directory.
     segments: u64,
-    /// What they occupy.
+    /// Bytes that these segments occupy.
     held_bytes: u64,
 }
 

@@ -33,7 +33,7 @@ pub fn ask(path: &Path, request: &Value) -> Result<Value, AskError> {
     ask_within(path, request, PATIENCE)
 }
 
-/// The same for who cannot wait for so long.
+/// Like [`ask`], for callers that wait for the answer no longer than `patience`.
 pub fn ask_within(path: &Path, request: &Value, patience: Duration) -> Result<Value, AskError> {
     let named = path.display().to_string();
     let answer = exchange(path, request, patience).map_err(|why| match why.kind() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What may be asked of a running recorder, and a Unix socket through which other programs ask.
+//! The requests that a running recorder answers, and the Unix socket that receives them.
 //!
-//! `docs/spec/control-1.md` is the protocol. Reading order: [`status`] (how it goes, as JSON),
-//! [`socket`] (a name in the file system), [`server`] (its thread, which the recorder never waits
-//! for), [`client`] (the other side).
+//! `docs/spec/control-1.md` is the protocol. Reading order: [`status`] (the state of a recording,
+//! as JSON), [`socket`] (a name in the file system), [`server`] (its thread, which the recorder
+//! never waits for), [`client`] (the other side).
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -37,7 +37,7 @@ pub struct Facts {
     pub segments: u64,
 }
 
-/// What may be asked; of [`crate::pool::Recorder::control`].
+/// Answers requests to a recorder. [`crate::pool::Recorder::control`] returns it.
 #[derive(Debug, Clone)]
 pub struct Control {
     pub(crate) registry: Arc<Registry>,

@@ -47,9 +47,9 @@ struct Connection {
 
 enum State {
     Receiving,
-    /// For what takes longer.
+    /// Another thread computes the answer.
     Waiting(Receiver<Value>),
-    /// What is left of the answer.
+    /// The part of the answer that is not sent yet.
     Sending(Vec<u8>),
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a recording goes: what became of the records of each topic, and what the writer thread does.
+//! The status of a recording: the counts of each topic's records, and the work of the writer
+//! thread.
 //!
 //! `docs/spec/status-1.schema.json` describes it. Reading it takes no lock that append() or the
 //! writer thread waits for.

@@ -2,7 +2,8 @@
 //! `incident-NAME.json` in the directory of the pool: one file per incident, written and removed as
 //! a whole, so that after a power cut it is there or not.
 //!
-//! Whoever changes them holds the lock of the directory, or asks the recorder that does.
+//! Only the process that holds the lock of the directory changes these files. Other processes ask
+//! it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,7 +14,7 @@ use crate::mcap::names::rename;
 
 const PREFIX: &str = "incident-";
 const SUFFIX: &str = ".json";
-/// Behind the name of a file that is being written.
+/// Suffix of a file that is being written.
 const UNFINISHED: &str = ".new";
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> IncidentError {
@@ -99,7 +100,7 @@ pub fn write(dir: &Path, incident: &Incident) -> Result<(), IncidentError> {
     })
 }
 
-/// It is gone for good then.
+/// Removes an incident's file, and makes the removal durable.
 pub fn remove(dir: &Path, name: &str) -> Result<(), IncidentError> {
     super::check_name(name)?;
     let path = path_of(dir, name);

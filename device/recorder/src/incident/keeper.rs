@@ -61,7 +61,7 @@ impl Keeper {
         if files::path_of(&self.dir, name).exists() {
             return Err(IncidentError::Exists(name.into()));
         }
-        // Losses are told by the flushes of others.
+        // This flush waits only: other flushes report losses.
         let received = Flush::new(&self.registry.ledgers(), &Arc::default());
         let kept = pin(orders, name, last)?;
         files::write(&self.dir, &kept.incident).inspect_err(|_| unpin(orders, name))?;
@@ -78,8 +78,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Waits for what is being taken or released: nobody else may do so after it, while another
-    /// recorder has the pool.
+    /// Waits until no incident is being taken or released, and allows no more: another recorder may
+    /// have the pool afterwards.
     pub(crate) fn close(&self) {
         *self.lock() = None;
     }

@@ -68,7 +68,7 @@ pub struct Incident {
 }
 
 impl Incident {
-    /// How much of what was asked for is there.
+    /// How much of the requested time the segments hold.
     pub fn covered_ns(&self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns)
     }
@@ -78,7 +78,7 @@ impl Incident {
     }
 }
 
-/// What was kept, and what that costs.
+/// The incident, and the segments that it costs the pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     pub incident: Incident,

@@ -84,10 +84,10 @@ pub fn get_ledger(content: &[u8], ledger: &mut [ChannelLedger]) -> Option<()> {
     Some(())
 }
 
-/// Name of the metadata record of what is missing between blocks.
+/// Name of the metadata record that counts missing blocks.
 pub const GAPS_NAME: &str = "steadyio.gaps";
 
-/// What is missing between the blocks of a segment that was damaged.
+/// The blocks that are missing in a damaged segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gaps {
     /// Blocks of data.

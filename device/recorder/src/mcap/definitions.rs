@@ -32,7 +32,7 @@ pub struct ChannelSpec {
     pub metadata: Vec<(String, String)>,
 }
 
-/// What is wrong with schemas and channels.
+/// An error in schemas or channels.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
     /// Too many or none.

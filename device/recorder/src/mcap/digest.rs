@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A digest of a channel's messages, to compare what survived with what was sent.
+//! A digest of a channel's messages, to compare the messages that survived with those sent.
 
 use crc32fast::Hasher;
 

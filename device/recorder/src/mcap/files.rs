@@ -31,7 +31,7 @@ pub enum FilesError {
     /// This file was not completed.
     #[error("{}: {why}", path.display())]
     Recover { path: PathBuf, why: RecoverError },
-    /// What was completed must read as finished.
+    /// A completed file must read as finished.
     #[error("{}: is {state} after completion: this is a bug", path.display())]
     NotFinished { path: PathBuf, state: &'static str },
 }
@@ -95,7 +95,7 @@ impl ReadLimit {
     }
 }
 
-/// What a file was, and what it is now.
+/// The state of a file before and after the recovery.
 #[derive(Debug)]
 pub struct Recovered {
     /// As it was found.
@@ -131,7 +131,7 @@ pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
     let stop = found.stop;
     let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(at(path))?;
     found.complete(&mut file).map_err(at(path))?;
-    // What is reported is what is there now.
+    // The report describes the file as it is now.
     let mut found = examine(&file, true).map_err(recover_error(path))?;
     found.stop = stop;
     match found.state {

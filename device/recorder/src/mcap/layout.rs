@@ -100,7 +100,7 @@ pub fn single_overhead_bytes(channels: usize) -> usize {
     block_overhead_bytes(channels) + MESSAGE_INDEX_HEAD_BYTES + message_bytes(0)
 }
 
-/// What is wrong with the sizes.
+/// A size that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Not a multiple, or out of range.

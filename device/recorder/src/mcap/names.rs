@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the segments of a pool are called: `segment-NNNNN.mcap` if anything is recorded in it, else
-//! `segment-NNNNN.unused`. So who takes all `*.mcap` files of a directory meets none without
-//! records, which no MCAP reader could read.
+//! Names of the segments of a pool: `segment-NNNNN.mcap` if the segment has records, else
+//! `segment-NNNNN.unused`. A program that opens all `*.mcap` files of a directory therefore meets
+//! no segment without records, which no MCAP reader could read.
 //!
-//! A name says what was in a segment when a recording began or ended; what is in it counts. After a
-//! power cut either name is possible, and the next start or recovery sets it right.
+//! A name is given when a recording begins or ends, and the contents of the segment decide. After a
+//! power cut either name is possible, and the next start or recovery corrects it.
 
 use std::ffi::OsStr;
 use std::fs;

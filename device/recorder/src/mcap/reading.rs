@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The messages of a segment, for who reads them and changes nothing.
+//! The messages of a segment, for readers that change nothing.
 //!
 //! Called by exports, also while a recorder writes or recycles the segment. The index in a tail is
 //! believed, because the tail has a checksum and names its life; without a tail the blocks are
@@ -39,9 +39,9 @@ pub struct Readable {
     pub counts: Vec<u64>,
     /// The last one found.
     pub ledger: Vec<ChannelLedger>,
-    /// What is known to be missing before a block is read.
+    /// Blocks that are known to be missing before a block is read.
     pub gaps: Gaps,
-    /// What the device could not read until then.
+    /// The part that the device had not been able to read until then.
     pub unreadable: Option<Unreadable>,
     /// How many messages it should hold.
     pub evidence: Evidence,

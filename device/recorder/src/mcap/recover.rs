@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Completes what a power cut, a kill or a crash left unfinished, in place.
+//! Completes a segment in place that a power cut, a kill or a crash left unfinished.
 //!
-//! The order makes a second cut at any point harmless: no block of data is ever written; the end
-//! block goes behind the last one of this life, and what it overwrites was no valid block; the tail
-//! comes when the end block is durable, the gate opens when the tail is. A repeated recovery finds
-//! the same blocks and writes the same bytes. Where blocks are damaged, only the head of the first
-//! one's first record changes, which is the same in all blocks, so none of their data is lost.
+//! The order makes a second cut at any point harmless. No block of data is ever written. The end
+//! block goes behind the last one of this life, and overwrites no valid block. The tail follows
+//! when the end block is durable; the gate opens when the tail is. A repeated recovery finds the
+//! same blocks and writes the same bytes. Where blocks are damaged, only the head of the first
+//! one's first record changes. That head is the same in all blocks, so none of their data is lost.
 
 use std::io;
 
@@ -49,7 +49,7 @@ pub enum RecoverError {
     /// Of our own, and larger than it says.
     #[error("has {file} bytes, but its head says {head}: it was changed by something else")]
     WrongSize { file: u64, head: u64 },
-    /// So that nothing says what it is.
+    /// The device cannot read the part that identifies the file.
     #[error("{0}, and the rest does not identify its contents: it was not changed")]
     Unreadable(Unreadable),
 }
@@ -122,7 +122,7 @@ pub struct Contents {
     pub data_end: u64,
 }
 
-/// What was found, and how to go on.
+/// The contents of a file, and the remaining steps of its recovery.
 #[derive(Debug)]
 pub struct Examined {
     pub state: State,
@@ -134,10 +134,11 @@ pub struct Examined {
     pub stop: Option<Stop>,
     /// A finished file with other blocks than its tail states: they were changed afterwards.
     pub damaged: bool,
-    /// What is missing between the blocks; of a finished file that was not read to its end, as the
-    /// recovery found it.
+    /// Blocks that are missing. For a finished file that was not read to its end, these are the
+    /// blocks that the recovery counted.
     pub gaps: Gaps,
-    /// What the device could not read, of what had to be read: the file is left as it is.
+    /// The part that the device could not read although a recovery needs it: the file stays
+    /// unchanged.
     pub unreadable: Option<Unreadable>,
     /// How many messages it should hold.
     pub evidence: Evidence,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decodes blocks. No I/O; trusts no byte.
 //!
-//! A block counts if it names the life that is looked for, its own place in the file and in the
-//! order of blocks, and its checksum is right. Where one does not, whoever reads the file looks for
-//! the next one that does; what lies between is a [`Gap`]. Behind the last one lies what was never
-//! reported durable, or belongs to an earlier life.
+//! A block counts if it names the expected life, its own place in the file and in the order of
+//! blocks, and has the right checksum. A reader skips blocks that do not count until the next one
+//! that does; the skipped part is a [`Gap`]. The bytes behind the last block were never reported
+//! durable, or belong to an earlier life.
 
 use super::account::{ChannelLedger, Gaps, get_ledger};
 use super::definitions::{Definitions, Mark};
@@ -94,7 +94,7 @@ pub struct Scanner {
     end: Option<EndBlock>,
 }
 
-/// What was found of a life.
+/// The contents of a life.
 #[derive(Debug)]
 pub struct Scanned {
     /// Schemas and channels.
@@ -388,7 +388,7 @@ impl Scanner {
         Some(())
     }
 
-    /// What was found; `None` if not even the definitions were.
+    /// The blocks that were found; `None` without definitions.
     pub fn finish(self) -> Option<Scanned> {
         let defined = self.defined?;
         Some(Scanned {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a tail belongs to a life, and what it says. Reads the tail and the end block only.
+//! Checks whether a tail belongs to a life, and decodes it. Reads the tail and the end block only.
 
 use std::io;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads a file whose device cannot read some of it.
 //!
-//! A bad place of a medium is smaller than what is read at once, and what lies around it is
-//! somebody's only copy. So a read that fails is tried again block by block. What cannot be read is
-//! replaced by bytes that belong to no recording, so it is found to be damaged by those who check
-//! everything anyway; and they are told how much it was, so that nobody takes it for unused.
+//! A bad sector is smaller than one read, and the data around it may be the only copy. A read that
+//! fails is repeated block by block. Bytes that belong to no recording replace each block that
+//! cannot be read, so the usual checks find it damaged. The result has the number of replaced
+//! bytes, so no caller takes them for unused space.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

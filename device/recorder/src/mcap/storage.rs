@@ -14,7 +14,7 @@ pub trait Storage {
 
 /// A file that is completed in place.
 pub trait WritableStorage: Storage {
-    /// For who reads only: the language has no way from one trait object to the other before 1.86.
+    /// The read-only view: Rust has no conversion from one trait object to the other before 1.86.
     fn as_storage(&self) -> &dyn Storage;
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;

@@ -151,7 +151,7 @@ impl<'a> Put<'a> {
         self.buffer[opened - 8..opened].copy_from_slice(&bytes.to_le_bytes());
     }
 
-    /// What was written between two positions.
+    /// The bytes between two positions.
     pub fn written(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.buffer[range]
     }
@@ -169,7 +169,7 @@ impl<'a> Get<'a> {
         Get { bytes }
     }
 
-    /// What was not read yet.
+    /// The bytes that have not been read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }

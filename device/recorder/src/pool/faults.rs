@@ -48,11 +48,11 @@ pub enum When {
 pub enum How {
     /// Not done; this is the error.
     Fail(i32),
-    /// The same, and what is in the cache is gone.
+    /// The operation fails with this error, and the cache loses its contents.
     LoseCache(i32),
-    /// Done, and told so much later.
+    /// The operation succeeds, and completes this much later.
     Late(Duration),
-    /// Not done, and told as done.
+    /// The operation is not done, and reports success.
     Lie,
 }
 
@@ -62,7 +62,7 @@ pub struct Fault {
     pub how: How,
 }
 
-/// What is to be done with an operation.
+/// How an operation goes on.
 pub enum Verdict {
     Go,
     /// It is done already.

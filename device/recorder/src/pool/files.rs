@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The segments of a pool: which is the next to be overwritten.
 //!
-//! A segment that cannot be read, because head or definitions and their copy are damaged, or because
-//! the device cannot read all that a start has to read, must not keep a recorder from starting, and
-//! an expert may still extract data from it: it is renamed unchanged, and a new segment replaces it
-//! if there is room.
+//! A recorder must start even if a segment cannot be read: its head, or its definitions and their
+//! copy, are damaged, or the device cannot read them. An expert may still extract data from such a
+//! segment. It is renamed unchanged, and a new segment replaces it if there is room.
 //!
 //! While a recording runs nothing here creates, extends, truncates or removes a file. One is renamed
 //! when it gets its first record, by `renamer`.
@@ -204,8 +203,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Opens the pool in a directory, completes truncated segments, and makes missing ones, unless
-    /// it is told to stop. `note` reports both.
+    /// Opens the pool in a directory, completes truncated segments, and makes missing ones. An
+    /// interrupt ends this. `note` receives messages about completed and made segments.
     pub fn open(
         wanted: &Making<'_>,
         note: &mut dyn FnMut(String),
@@ -349,7 +348,7 @@ impl Pool {
         self.free().min_by_key(|&at| self.segments[at].sequence)
     }
 
-    /// Whether there is one for the next life beside that of a life that goes on.
+    /// Whether another segment is free besides the one with this life, which goes on.
     pub fn has_another(&self, sequence: Option<u64>) -> bool {
         let others = |at: &usize| sequence.is_none() || self.segments[*at].sequence != sequence;
         self.free().any(|at| others(&at))

@@ -199,7 +199,7 @@ impl Flight {
         }
     }
 
-    /// What is on its way is lost.
+    /// Counts the blocks as lost that were submitted and have not completed.
     pub fn lose_sent(&mut self) {
         while let Some(Sent { slot, .. }) = self.sent.pop_front() {
             self.lose_block(slot);
@@ -212,8 +212,7 @@ impl Flight {
         }
     }
 
-    /// The segment is given up: what is on its way is lost, and what is written and not durable.
-    /// Also the block in the making, in this buffer.
+    /// Counts all blocks of the segment as lost that are not durable, and the block in this buffer.
     pub fn fail(&mut self, slot: usize) {
         self.lose_sent();
         self.lose_block(slot);

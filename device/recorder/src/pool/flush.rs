@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting until what was received so far is durable.
+//! Waits until all records that were received so far are durable.
 //!
-//! Made by [`super::Recorder::flush`], and kept apart from the recorder so that it can be waited for
-//! while others use that.
+//! [`super::Recorder::flush`] makes it. It does not borrow the recorder, so other threads can use
+//! that meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -12,7 +12,7 @@ use crate::mcap::encoder::FileRange;
 /// The longest job continues a segment: sync, copy, head, sync, end block, sync.
 const STEPS_MAX: usize = 6;
 
-/// What is to be done.
+/// An operation of a job.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
     /// Write this buffer. It is not touched until the job ends.

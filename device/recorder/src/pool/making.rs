@@ -151,7 +151,7 @@ fn create(
     fill().inspect_err(|_| drop(fs::remove_file(&unfinished)))
 }
 
-/// What was made, renamed or removed in it is so after a power cut.
+/// Makes changes of the directory's entries durable.
 pub(super) fn sync_directory(dir: &Path) -> Result<(), PoolError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))
 }

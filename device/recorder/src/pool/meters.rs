@@ -54,7 +54,7 @@ pub enum RecordingState {
         /// What failed first.
         why: String,
     },
-    /// What comes now is lost.
+    /// The recording has ended: further records are lost.
     Ended(Ended),
 }
 
@@ -108,8 +108,8 @@ impl Meters {
         lock(&self.state).clone()
     }
 
-    /// Is told of each change from now on, and of the state if it has changed already; there is one
-    /// listener.
+    /// Calls the listener at each further change, and at once if the state has changed already.
+    /// There is one listener.
     pub fn on_change(&self, listener: Listener) {
         let state = self.state();
         if state != RecordingState::Recording {
@@ -141,7 +141,7 @@ pub struct WriterReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// It was told to, and everything it had is durable or counted as lost.
+    /// A caller ended it, and each record is durable or counted as lost.
     Finished,
     /// All segments were full, and none was to be overwritten.
     Full,

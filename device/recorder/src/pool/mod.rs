@@ -8,12 +8,12 @@
 //!
 //! Channels may be declared while recording: [`Recorder::add_channel`].
 //!
-//! Reading order: [`files`] (the pool), `found` and `carried` (what a start finds), [`pins`] (what of it is not overwritten), `making`, `in_place` and
-//! `renamer` (its files), [`direct_io`] (I/O),
-//! [`flight`] (what is durable),
-//! [`job`] (I/O of segments other than records), [`stage`] (records to segments, and what happens
-//! when the device fails), [`writer`] (what the thread does), [`thread`], [`registry`] (which
-//! channels there are), [`meters`], [`flush`].
+//! Reading order: [`files`] (the pool), `found` and `carried` (the segments that a start finds),
+//! [`pins`] (the segments that are not overwritten). `making`, `in_place` and `renamer` make and
+//! rename its files. [`direct_io`] is the I/O, [`flight`] knows the durable blocks, and [`job`]
+//! does the I/O besides records. [`stage`] takes records to segments and handles a failing device.
+//! [`writer`] runs in a [`thread`]; [`registry`] has the channels. [`meters`] has the statistics,
+//! [`flush`] the flushes.
 
 use std::fs::File;
 use std::io;
@@ -100,8 +100,9 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// Prepares the writer thread, and makes the pool unless it is told to stop. None if the
-    /// channels decide how large that is. `note` reports what takes long.
+    /// Prepares the writer thread, and makes the pool unless `stop` interrupts it. Returns `None`
+    /// if the size of the pool depends on the channels. `note` receives messages about damaged
+    /// segments and long operations.
     pub fn new(
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
@@ -205,7 +206,7 @@ fn resumed(pool: &Pool, encoder: &Encoder) -> Option<(Box<Resumable>, File)> {
 
 fn random_id() -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
-    // SAFETY: the kernel fills the array, which is as long as it is told.
+    // SAFETY: the kernel fills the array, whose length it gets.
     match unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), 0) } {
         16 => Ok(id),
         _ => Err(io::Error::last_os_error()),
@@ -222,7 +223,7 @@ impl Recorder {
         Recorder::start_unless(&Interrupt::default(), config, note)
     }
 
-    /// The same, unless it is told to stop while it makes the segments, which may take minutes.
+    /// The same, but `stop` interrupts making the segments, which may take minutes.
     pub fn start_unless(
         stop: &Interrupt,
         config: &RecorderConfig,
@@ -240,8 +241,8 @@ impl Recorder {
         Ok((Recorder::start_with(consumers, order, config, note)?, channels))
     }
 
-    /// The same with the one ring that the configuration asks for, and with what was prepared for
-    /// the same directory, pool and writer.
+    /// The same with one ring for all channels. `prepared` must be for the same directory, pool and
+    /// writer.
     pub fn start_shared(
         prepared: Option<Preparation>,
         stop: &Interrupt,
@@ -385,13 +386,13 @@ impl Recorder {
         &self.meters
     }
 
-    /// Waits until what was received before is durable. A loss is told once, by the first flush
-    /// that began after it or met it.
+    /// Waits until all records received before are durable. Only one flush reports a loss: the
+    /// first that began after it or met it.
     pub fn flush(&self, timeout: Duration) -> Flushed {
         self.begin_flush().wait(timeout)
     }
 
-    /// The same for who does not want to hold on to the recorder while it waits.
+    /// Like [`Recorder::flush`], but the caller does not borrow the recorder while it waits.
     pub fn begin_flush(&self) -> Flush {
         Flush::new(&self.registry.ledgers(), &self.told_lost)
     }

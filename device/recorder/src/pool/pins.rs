@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(reach(&lives, 100), (1, 100));
         assert_eq!(reach(&lives, 101), (2, 101));
         assert_eq!(reach(&lives, 401), (3, 401));
-        // What is older is not there any more.
+        // The pool has no older life.
         assert_eq!(reach(&lives, 5_000), (3, 1_000));
         assert_eq!(reach(&[], 10), (0, 0));
     }

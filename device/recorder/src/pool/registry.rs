@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which channels a recording has: those that it began with, and those declared since.
 //!
-//! Whoever declares a channel allocates its memory, and hands it to the writer thread, which writes
-//! the definition in front of the channel's first record. No append() is involved.
+//! The thread that declares a channel allocates its memory, and hands it to the writer thread. That
+//! thread writes the definition in front of the channel's first record. No append() is involved.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Renames segments beside the writer thread, which must not wait for the journal of a file system.
+//! Renames segments for the writer thread, which must not wait for the journal of a file system.
 //!
 //! Only a segment that was never recorded into gets another name while a recording runs, so once all
 //! have been used this has nothing to do. Nothing depends on when a name changes, or on whether it
@@ -17,7 +17,7 @@ use crate::mcap::names::rename;
 
 type Names = (PathBuf, PathBuf);
 
-/// The thread that does so. It goes on with what it has when this is dropped.
+/// The thread that renames. After this is dropped, it still handles the names it has received.
 #[derive(Debug)]
 pub struct Renamer {
     names: Sender<Names>,
@@ -25,7 +25,7 @@ pub struct Renamer {
 }
 
 impl Renamer {
-    /// Starts it. What fails is told there.
+    /// Starts the thread, which reports errors to `meters`.
     pub fn start(meters: Arc<Meters>) -> io::Result<Renamer> {
         let (names, given) = channel();
         let thread = Builder::new().name("steady-renamer".into());

@@ -37,7 +37,7 @@ use crate::ring::Header;
 use crate::sizing::{BUFFERS_MAX as BLOCKS, buffers};
 use crate::source::{now_ns, wall_ns};
 
-// Behind those of the blocks: what segments need beside them.
+// These buffers follow those of the blocks: a segment needs them for its other parts.
 const TAIL: usize = BLOCKS;
 const GATE: usize = BLOCKS + 1;
 const COPY: usize = BLOCKS + 2;
@@ -62,7 +62,7 @@ pub fn buffer_sizes(layout: &Layout) -> Vec<(usize, bool)> {
 /// Why a call of a stage did not do what it was to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// The segment in use was left, with what was on its way. The next record begins another.
+    /// The stage left the segment and lost its unfinished blocks. The next record begins another.
     SegmentLost,
     /// All segments are full, and none may be overwritten.
     AllFull,
@@ -84,7 +84,7 @@ pub struct Parts {
     pub latches: Vec<Latch>,
     /// Statistics for other threads.
     pub meters: Arc<Meters>,
-    /// What may be lost.
+    /// The longest time whose records a power cut may lose.
     pub loss_window: Duration,
     /// A block is submitted when its oldest record is this old.
     pub flush_after: Duration,
@@ -167,7 +167,7 @@ impl Stage {
         stage
     }
 
-    /// Name of the engine, and whether it goes past the page cache.
+    /// Name of the engine, and whether it bypasses the page cache.
     pub fn engine(&self) -> (&'static str, bool) {
         (self.parts.disk.engine(), self.parts.pool.is_direct())
     }
@@ -252,7 +252,7 @@ impl Stage {
         let bytes = added.iter().map(bytes).sum();
         let ready = self.make_room_for(added.len(), bytes);
         for Addition { schema, channel, ledger, latch, .. } in added {
-            // Whoever declared it has checked it with the same definitions.
+            // The thread that declared the channel has checked it with the same definitions.
             if let Err(error) = self.parts.encoder.add(schema.as_ref(), &channel) {
                 self.parts.meters.set_trouble(error.to_string());
             }
@@ -266,7 +266,7 @@ impl Stage {
         self.send_added()
     }
 
-    /// So that nothing is pending, and the segment in use, if any, takes these definitions.
+    /// Submits the pending block. If the segment in use has no room for these definitions, rotates.
     fn make_room_for(&mut self, channels: usize, bytes: usize) -> Result<(), Stop> {
         if self.file.is_none() {
             return Ok(());
@@ -381,8 +381,8 @@ impl Stage {
         Ok(())
     }
 
-    /// What was done, seen before it is believed that all of it was: a sync that ended well in the
-    /// company of a failure proves nothing.
+    /// Handles one completed operation after the other, and stops at a failure. A sync that
+    /// completed together with a failed write proves nothing.
     fn take_done(&mut self) -> Result<(), Stop> {
         while !self.parts.disk.has_failed() {
             let Some(done) = self.parts.disk.next_done() else { return Ok(()) };

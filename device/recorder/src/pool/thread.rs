@@ -21,7 +21,8 @@ pub struct WriterThread {
 }
 
 impl WriterThread {
-    /// Starts it; fails with what it could not be given. It ends if it is dropped before it begins.
+    /// Starts the thread; fails with the setting that it could not get. It ends if this is dropped
+    /// before a writer begins.
     pub fn prepare(wanted: WriterConfig) -> io::Result<WriterThread> {
         let (writers, given) = channel();
         let (ready, prepared) = channel();
@@ -41,7 +42,7 @@ impl WriterThread {
         Ok(self)
     }
 
-    /// Wakes it and waits for its end: it was told to stop.
+    /// Wakes the thread and waits for its end. The caller has asked it to stop before.
     pub fn end(self) -> io::Result<WriterReport> {
         self.handle.thread().unpark();
         self.handle.join().map_err(|_| panicked())?

@@ -155,7 +155,7 @@ impl Writer {
         Ok(drained_bytes)
     }
 
-    /// Who asked may have given up waiting, and releases it then.
+    /// The requester may have given up waiting. It then releases the incident.
     fn follow(&mut self, orders: Vec<Order>) {
         for order in orders {
             match order {
@@ -172,7 +172,8 @@ impl Writer {
         if added.is_empty() { Ok(()) } else { self.stage.add_channels(added) }
     }
 
-    /// Declared since, and now known to whoever empties the rings.
+    /// Returns the channels declared since the last call. The writer empties their rings from now
+    /// on.
     fn seen_additions(&mut self) -> Vec<Addition> {
         let mut added: Vec<Addition> = self.additions.try_iter().collect();
         if added.is_empty() {

@@ -116,12 +116,12 @@ impl Frames {
         Frames { undeclared, ..Frames::default() }
     }
 
-    /// What was declared so far, by identifier.
+    /// The topics declared so far, by identifier.
     pub fn topics(&self) -> &BTreeMap<u16, Topic> {
         &self.topics
     }
 
-    /// A problem of what was read last.
+    /// An error at the current offset of the stream.
     pub fn error(&self, problem: Problem) -> StreamError {
         StreamError { offset: self.offset, problem }
     }

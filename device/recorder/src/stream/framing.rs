@@ -52,7 +52,7 @@ pub enum Place {
 pub struct StreamError {
     /// Offset of the wrong piece in the stream.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The error.
     pub problem: Problem,
 }
 
@@ -61,7 +61,7 @@ pub(super) const PERIOD_NS_MIN: u64 = 1_000;
 /// No device that this recorder is for takes more.
 pub(super) const RATE_BYTES_S_MAX: u64 = 1 << 30;
 
-/// What can be wrong with a stream.
+/// An error in a stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     #[error("not a stream of frames: begins with {found:02x?}, must begin with {wanted:02x?}")]

@@ -83,16 +83,17 @@ impl Listener {
     }
 }
 
-/// What is told while producers come and go.
+/// A notice about producers that come and go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// A producer, and why.
+    /// A producer was rejected, for this reason.
     Rejected(String),
-    /// Nobody can be let in, or can be again; who waits is let in then. Or nobody comes.
+    /// No producer can connect, or producers can connect again and those that wait do; or none
+    /// comes.
     Accepting(String),
 }
 
-/// Is told of it.
+/// Receives the notices.
 pub type Tell = Box<dyn FnMut(Notice) + Send>;
 
 /// All producers of a recording.
@@ -112,7 +113,7 @@ pub struct StreamSource {
     latched: Vec<String>,
     /// Records of other topics are left out.
     filter: TopicFilter,
-    /// Of a FIFO: since when nothing has come, until it is told.
+    /// When a FIFO fell silent. `None` once a notice has reported it.
     silent_since: Option<Instant>,
     tell: Tell,
 }
@@ -125,7 +126,7 @@ fn name_of(input: &Input) -> String {
 }
 
 impl Input {
-    /// What can be known before anybody is let in.
+    /// Checks the input as far as possible without a producer.
     pub fn check(&self) -> io::Result<()> {
         let checked = match self {
             Input::Stdin => Ok(()),

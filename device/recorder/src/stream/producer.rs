@@ -107,7 +107,7 @@ impl Producer {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // What was sent before the connection broke is whole or is not; see `look`.
+            // The bytes sent before the connection broke are a whole frame or not; see `look`.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.ended = true,
             Err(error) => return Err(error),
         }
@@ -124,7 +124,7 @@ impl Producer {
         self.channels.insert(place, (id, channel));
     }
 
-    /// What comes next in the bytes that were read.
+    /// Decodes the next frame of the bytes that were read.
     pub fn look(&mut self) -> Result<Next, StreamError> {
         loop {
             self.release();

@@ -42,7 +42,7 @@ fn topic(name: &str, record_bytes_max: u32) -> Topic {
 /// Identifier, log time and publish time, payload.
 type Records = Vec<(u16, (u64, u64), Vec<u8>)>;
 
-/// What is in a stream that comes in pieces of these lengths, and how it ends.
+/// Decodes a stream that comes in pieces of these lengths; returns the records and the error.
 fn decode(stream: &[u8], pieces: &[usize]) -> (Frames, Records, Result<(), StreamError>) {
     let mut frames = Frames::default();
     let mut pieces = pieces.iter().cycle();
@@ -219,8 +219,8 @@ proptest! {
         prop_assert_eq!(end, Ok(()));
     }
 
-    /// One byte of a good stream is changed, and the stream cut: what comes before the change is
-    /// read, and what is wrong lies at or after the frame with the change.
+    /// One byte of a good stream is changed, and the stream cut. All frames before the change are
+    /// read, and the error lies at or after the frame with the change.
     #[test]
     fn a_damaged_stream_is_read_up_to_the_damage(
         at in any::<prop::sample::Index>(), flip in 1u8.., cut in any::<prop::sample::Index>(),

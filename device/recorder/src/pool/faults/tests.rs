@@ -176,7 +176,7 @@ impl Run {
         append(&mut self.channels, OURS + records.start..OURS + records.end, every);
     }
 
-    /// What is appended from now on is of a channel that is declared now.
+    /// Declares a channel. All later records are appended to it.
     fn add_channel(&mut self, topic: &str) {
         let mut config = config(self.dir.path(), EngineChoice::Best).channels.remove(0);
         config.topic = topic.into();
@@ -448,7 +448,8 @@ fn any_fault() -> impl Strategy<Value = Fault> {
         2 => (1u64..80).prop_map(|late| How::Late(ms(late))),
     ];
     (when, how).prop_map(|(when, how)| match (when, how) {
-        // For good, or until the recording waits for another segment: not in a short test.
+        // Such a fault would last until the recording waits for another segment, too long for a
+        // test.
         (When::Places(places), How::Fail(_) | How::LoseCache(_)) => {
             fault(When::Places(places), How::Late(ms(20)))
         }

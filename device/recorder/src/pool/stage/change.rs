@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rotation: the change from one segment to the next.
 //!
-//! Records wait until the data of the full segment are durable, lest a power cut leave a hole
-//! between two segments, and for nothing else: the next segment was prepared before, and the
-//! summary of the full one is written behind, each by a [`Job`] while records are written.
+//! Records wait only until the data of the full segment are durable. Otherwise a power cut could
+//! leave a hole between two segments. A [`Job`] has prepared the next segment before; another
+//! writes the summary of the full one while records are written.
 
 use std::fs::File;
 
@@ -120,8 +120,8 @@ impl Stage {
         }
     }
 
-    /// Prepares a segment for the first record if that costs no other record: else whoever starts
-    /// recorders that receive nothing would lose all that is kept.
+    /// Prepares a segment for the first record if no other record is lost by that. Otherwise a user
+    /// who starts recorders that receive nothing would lose all kept records.
     pub fn begin_early(&mut self) {
         if self.parts.pool.has_empty() && self.parts.resumed.is_none() {
             self.look_ahead_now();
@@ -176,7 +176,7 @@ impl Stage {
         self.flight.begin_segment();
         self.send(place)?;
         self.take_free_slot()?;
-        // What was declared since the segment was prepared.
+        // Definitions that were declared since the segment was prepared.
         self.send_added()
     }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When the device fails: trying again until it works, and finding out what is there then.
+//! Handles a failing device: tries again until it works, and finds out which blocks are on the
+//! medium.
 //!
-//! Called by [`super`] as soon as a write or sync has failed. Nothing else goes on meanwhile, so that
-//! whatever is found is still true when it is counted; the rings take what comes.
+//! Called by [`super`] as soon as a write or sync has failed. Nothing else runs meanwhile, so the
+//! state of the medium cannot change before it is counted; the rings take new records.
 //!
-//! A failure makes everything uncertain that was written since the last good sync. The kernel may have
-//! dropped pages whose write-back failed, and a device that was reset has lost its cache: a later
-//! sync of the same file can end well with neither on the medium. So the blocks are written again,
-//! from their buffers or from what is read back and has the right checksum, and synced again. In the
-//! page cache that makes clean pages dirty, so the sync writes them.
+//! A failure makes all data uncertain that was written since the last successful sync. The kernel
+//! may have dropped pages whose write-back failed, and a device that was reset has lost its cache.
+//! A later sync of the same file can then succeed with neither on the medium. Therefore the blocks
+//! are written and synced again, from their buffers or from data that is read back and has the
+//! right checksum. In the page cache that makes clean pages dirty, so the sync writes them.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -30,7 +31,7 @@ use crate::source::now_ns;
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 /// A place that cannot be written for so long, while a sync works, is bad.
 const BAD_AFTER: Duration = Duration::from_secs(2);
-/// Who ends a recording waits no longer than this for a device that fails.
+/// The end of a recording waits no longer than this for a device that fails.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(5);
 
 /// Since the first failure.
@@ -42,7 +43,7 @@ pub(super) struct Trouble {
     bad_since_ns: Option<u64>,
     /// The segment in use has a bad place: what cannot be written is lost.
     given_up: bool,
-    /// Some of what was written is not there.
+    /// Some written blocks are not on the medium.
     segment_lost: bool,
 }
 
@@ -116,7 +117,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What was not synced is uncertain, and so are the jobs.
+    /// Marks all data and jobs as uncertain that no sync covers.
     fn suspect(&mut self, sync_failed: bool) {
         self.flight.discard_sync();
         let next = self.next.iter_mut().map(|next| &mut next.job);
@@ -339,7 +340,7 @@ impl Stage {
         false
     }
 
-    /// Leaves the segment in use. What is not durable of it is lost.
+    /// Leaves the segment in use. Its data that is not durable is lost.
     fn leave(&mut self) {
         self.flight.fail(self.slot);
         count(&self.parts.meters.failed_segments, 1);

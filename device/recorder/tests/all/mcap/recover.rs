@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is left of a segment after a power cut at any point, and after a second one.
+//! The contents of a segment after a power cut at any point, and after a second one.
 
 use steadyio_recorder::mcap::layout::{HEAD_BYTES, LayoutConfig, Placement};
 use steadyio_recorder::mcap::recover::State;
@@ -67,7 +67,7 @@ fn check(image: Vec<u8>, script: &Script, former: &[Sent], durable: usize) {
         1 => assert_eq!((&messages[..], durable), (former, 0), "the former life, all of it"),
         _ => {
             assert!(messages.len() >= durable, "{} of {durable} durable", messages.len());
-            assert_eq!(messages, script.sent[..messages.len()], "a prefix of what was sent");
+            assert_eq!(messages, script.sent[..messages.len()], "a prefix of the sent messages");
         }
     }
     let counted: u64 = found.contents.unwrap().channels.iter().map(|c| c.messages).sum();

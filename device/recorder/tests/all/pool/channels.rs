@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many channels, and what is said of them.
+//! Many channels in one recording.
 
 use super::*;
 

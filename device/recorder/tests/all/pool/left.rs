@@ -109,7 +109,8 @@ fn only_segments_with_records_are_called_mcap() {
         let config = RecorderConfig { profile: count.to_string(), ..config.clone() };
         let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
         append(&recorder, &mut channels, count);
-        // The next is prepared beside the writing, and called unused only at the end.
+        // The recorder prepares the next segment while it writes, and names it unused only at the
+        // end.
         wait_until_durable(&recorder);
         thread::sleep(Duration::from_millis(500));
         recorder.finish().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is recorded is read back; what does not fit is counted.
+//! Recorded data is read back; records that do not fit are counted.
 
 use super::*;
 

@@ -95,7 +95,7 @@ pub fn unreadable(image: Vec<u8>, unreadable: Range<u64>) -> Disk {
     Disk { unreadable, ..Disk::new(image) }
 }
 
-/// As `steady recover` does it; the file as it is then, and what was found.
+/// As `steady recover` does it. Returns the recovered file, and its contents.
 pub fn recover(image: Vec<u8>) -> Result<(Vec<u8>, Examined), RecoverError> {
     let mut disk = Disk::new(image);
     examine(&disk, false)?.complete(&mut disk)?;

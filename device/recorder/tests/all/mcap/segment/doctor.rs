@@ -30,7 +30,7 @@ fn records(image: &[u8], mut at: usize, end: usize) -> Vec<Lying<'_>> {
     found
 }
 
-/// Panics with what is wrong.
+/// Panics at the first error.
 pub fn examine(image: &[u8]) {
     let end = image.len() - mcap::MAGIC.len();
     assert!(image.starts_with(mcap::MAGIC) && image[end..] == *mcap::MAGIC, "magic");
