@@ -115,7 +115,7 @@ pub enum EventKind {
     },
 }
 
-/// A place on a device, and what is done there.
+/// A place on a device, and the operation there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub dev: Dev,

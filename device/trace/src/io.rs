@@ -205,9 +205,10 @@ impl Io {
     }
 }
 
-/// The e.MMC analysis paper's four spans, in ns. Each moment of an I/O belongs to exactly one: `device` while any of
-/// its requests is in the device; else `block` while any is in the block layer or the driver; else `submission` if a
-/// request is still to come, and `post` if none is.
+/// The e.MMC analysis paper's four spans, in ns. Each moment of an I/O belongs to exactly one. It
+/// is `device` while any of the I/O's requests is in the device, and `block` while any is in the
+/// block layer or the driver. Otherwise it is `submission` if a request is still to come, and
+/// `post` if none is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spans {
     /// System call, VFS and file system, up to the bio.
@@ -247,10 +248,10 @@ pub struct Trace {
     pub requests: Vec<Request>,
     /// In the order of their end; each has requests.
     pub ios: Vec<Io>,
-    /// Calls that queued no request of their own, being served from memory or by what others had queued, or whose
-    /// requests are not all known; in the order of their end.
+    /// Calls without a request of their own, in the order of their end: memory or requests of other
+    /// calls served them, or their requests are not all known.
     pub calls_without_request: Vec<Io>,
-    /// What was seen, and what could not be matched.
+    /// Counts of events, and of those that matched nothing.
     pub account: Coverage,
     /// Missing kinds of event, with the consequence.
     pub missing: Vec<Missing>,
@@ -283,7 +284,8 @@ impl Processes {
         self.of_threads.get(&thread).copied().unwrap_or(thread)
     }
 
-    /// Its own or, of a process that nobody could ask in time, that of who started it.
+    /// The thread's cgroup. If its process ended too soon to be looked up, that of its nearest
+    /// known ancestor.
     pub fn cgroup(&self, thread: u32) -> Option<&str> {
         let mut process = self.of(thread);
         // A number that was used again could be its own ancestor.
@@ -335,7 +337,7 @@ pub struct OfThread {
 pub struct Missing {
     /// As `system:name`.
     pub event: &'static str,
-    /// What is unknown without it.
+    /// The unknown without it.
     pub consequence: &'static str,
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where every microsecond of an I/O goes, from the kernel's trace events: no BPF, no BTF.
 //!
-//! The path, in reading order: a source gives [`event::Event`]s in time order, from this kernel or from a file;
-//! `follow` makes them into the I/Os of [`io`], each with a mark per layer passed; everything that people and programs
-//! see is derived from those.
+//! The path, in reading order: a source gives [`event::Event`]s in time order, from this kernel or
+//! from a file. `follow` makes them into the I/Os of [`io`], each with a mark per layer passed. All
+//! output is derived from those.
 //!
 //! The four spans are those of the e.MMC analysis paper (*Linux Storage System Analysis for e.MMC With Command
 //! Queuing*, Huo and Szubbocsev, 2017): submission, block, device, post.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bios, from `block_bio_queue` to a request: one function per event, and what becomes of them.
+//! Bios, from `block_bio_queue` to a request: one function per event that changes a bio.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ pub(in crate::follow) type StartSector = (Dev, u64);
 #[derive(Clone, Debug)]
 pub(super) struct Bio {
     pub extent: Extent,
-    /// What is known of its request: who queued it, and when, if that was seen; whether it is a part of a larger one, and
-    /// the devices above this one that it came through.
+    /// The known part of its request: which thread queued it, and when, if an event showed that;
+    /// whether it is a part of a larger one, and the devices above this one that it came through.
     pub request: Request,
     /// Queued once already, for a device on top of this one or as a part: it is not new when queued again.
     carried: bool,
@@ -57,7 +57,8 @@ impl Bio {
 struct Submission {
     /// In the order of queueing.
     pending: Vec<Bio>,
-    /// Where a bio of a partition or of a stacked device is remapped to, and what it came through: it is queued next.
+    /// The bio of a partition or of a stacked device is remapped to this place, through these
+    /// devices. The next event queues it there.
     remapped: Option<(StartSector, Vec<Dev>)>,
 }
 

@@ -2,11 +2,11 @@
 //! From events to I/Os: [`Follower`] takes each event once, in time order, and finds the request and the I/O that it
 //! belongs to.
 //!
-//! Block events do not name a request, only its device and sector. So the path of each bio through the block layer is
-//! replayed, in stages that each own what they know: `callers` says for whom a thread works, and so for whom a bio is;
-//! `bios` holds it until it has a request; `requests` follows that to its completion. `sink` is what all of them write
-//! to: I/Os and journal commits in progress, and what is certain. `waits` has what threads did beside, `seen` which
-//! events are missing.
+//! Block events do not name a request, only its device and sector. The stages replay the path of
+//! each bio through the block layer. `callers` knows the work of each thread, and so the owner of a
+//! bio. `bios` holds a bio until it has a request, and `requests` follows that to its completion.
+//! All of them write to `sink`: I/Os and journal commits in progress, and results. `waits` has
+//! everything else that threads did; `seen` knows which events are missing.
 //!
 //! Never guessed: if an event can be about two requests, both are counted as unmatched. The rules,
 //! for users, are in docs/reference/trace-rules.md.
@@ -153,8 +153,8 @@ impl Follower {
         })
     }
 
-    /// Events of this CPU are missing since its last one. What is open may have changed unseen, and what completed
-    /// since then may have been mistaken for something else.
+    /// Events of this CPU are missing since its last one. Open requests may have changed unseen,
+    /// and later completions may have been mistaken for others.
     fn lose(&mut self, cpu: u32, count: u64, since_ns: Option<u64>) {
         let last_ns = self.last_ns.get(&cpu).copied().unwrap_or(0);
         self.sink.results.account.events_lost += count;

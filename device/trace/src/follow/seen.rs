@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which kinds of event the trace has, and what is unknown without the others.
+//! The kinds of event that the trace has, and the unknowns without the others.
 
 use crate::event::{Call, Driver, Event, EventKind, Kind, MMC_MAJOR};
 use crate::io::Missing;

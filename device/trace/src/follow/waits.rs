@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What threads did beside their I/O: when each had a CPU and who woke it, pauses by dirty throttling, waits for locks.
+//! The time of threads outside their I/O: when each had a CPU and which thread woke it, pauses by
+//! dirty throttling, waits for locks.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,8 @@ pub(super) struct Waits {
     pub lock_waits: Vec<OfThread>,
     /// Since when each thread waits for a lock, in ns.
     locked_since_ns: HashMap<u32, u64>,
-    /// What each CPU completed last, if nothing else was seen there since: when, and in the context of which thread.
+    /// The last completion on each CPU, until another event is seen there: its time, and the thread
+    /// in whose context it ran.
     completing: HashMap<u32, (u64, u32)>,
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The few of Perfetto's messages that are written, with the field numbers of its `perfetto_trace.proto`.
 //!
-//! Declared here, so that a build needs neither `protoc` nor all of Perfetto's messages: with the crate
-//! `perfetto_protos` 0.51, which has them, it takes 2.5 minutes more. What a field means is said there; here only how
-//! it is used.
+//! Declared here, so that a build needs neither `protoc` nor all of Perfetto's messages: with the
+//! crate `perfetto_protos` 0.51, which has them, it takes 2.5 minutes more. `perfetto_trace.proto`
+//! documents the fields; the comments here describe only their use.
 
 use prost::Message;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is drawn: a slice for each time of a request in a layer, and one for each I/O.
+//! The drawn slices: one for each time of a request in a layer, and one for each I/O.
 //!
 //! The slices of a request follow each other without a gap as far as its marks are known. A layer in which it
 //! spent no time has none, but the device always has one.

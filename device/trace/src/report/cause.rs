@@ -5,7 +5,7 @@
 //! how long a flush was in flight, how much slower than usual the device was. Facts overlap, so their times do not
 //! add up. A fact that accounts for less than a tenth of the whole time is omitted; without any, the cause is unknown.
 //!
-//! What each means is in the record's schema; `case` and `own_time` find them.
+//! The record's schema documents the causes; `case` and `own_time` find them.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub struct Cause {
     /// How much it accounts for, in ns.
     pub ns: u64,
     pub cause: &'static str,
-    /// What is known of it, for programs: an object.
+    /// The facts for programs: an object.
     #[serde(flatten)]
     pub facts: Value,
     /// For people: the terminal and the lab's report print it as it is. It begins with the time in us, and has no

@@ -34,7 +34,7 @@ pub struct Group {
     pub inodes: Vec<Inode>,
 }
 
-/// What was moved for one inode.
+/// The requests and bytes of one inode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inode {
     pub inode: u64,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record `steadyio.trace/1` of a trace (`docs/spec/steady-trace-record-1.schema.json`).
 //!
-//! In reading order: [`record`] holds everything that the [`question`] asks for; [`shown`] says of what, each as one of [`rows`]; [`groups`] makes
-//! groups, [`times`] and [`distribution`] say where their time went; [`calls`] has what calls waited for ([`waiting`])
-//! and how much of a CPU a thread takes per I/O; [`worst`] names the longest, `case` and `own_time` find their
-//! [`cause`]s, the latter in what their own threads did ([`thread_time`]).
-//! Tables are in the command.
+//! In reading order: [`record`] holds everything that the [`question`] asks for. [`shown`] selects
+//! the I/Os, each as one of [`rows`]. [`groups`] makes groups; [`times`] and [`distribution`] show
+//! where their time went. [`calls`] has the waits of calls ([`waiting`]), and how much of a CPU a
+//! thread takes per I/O. [`worst`] names the longest. `case` and `own_time` find their [`cause`]s,
+//! the latter in the time of their own threads ([`thread_time`]). The command has the tables.
 
 pub mod calls;
 mod case;
@@ -27,7 +27,7 @@ pub mod worst;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What has the same key together, in the order of the keys.
+/// Groups by key, in the order of the keys.
 pub(crate) fn by_key<K: Ord, T>(all: impl IntoIterator<Item = (K, T)>) -> BTreeMap<K, Vec<T>> {
     let mut found: BTreeMap<K, Vec<T>> = BTreeMap::new();
     for (key, one) in all {

@@ -14,7 +14,7 @@ use super::words::{by, count, request_text, thread, us};
 use crate::intervals::Intervals;
 use crate::sched::{Sched, SchedTask};
 
-/// By span and what it waited for. No request of the I/O was queued or in flight in `idle`.
+/// The causes by span and kind of wait. No request of the I/O was queued or in flight in `idle`.
 pub fn causes(waiting: &Waiting, item: &Item, idle: &Intervals) -> Vec<Cause> {
     let served_ns = item.own.iter().map(|request| request.end_ns()).max().unwrap_or(0);
     let span = |wait: &Wait| if wait.from_ns < served_ns { "submission" } else { "post" };

@@ -26,7 +26,7 @@ pub struct Record {
     schema: &'static str,
     tool: BTreeMap<&'static str, &'static str>,
     kernel: Option<Kernel>,
-    /// What is shown of it, if not all.
+    /// The selection that is shown, if not everything is.
     pub scope: Scope,
     pub account: CoverageReport,
     pub missing: Vec<Missing>,

@@ -76,7 +76,7 @@ impl Row {
     }
 }
 
-/// A row, and what it was made from.
+/// A row, and its I/O and requests.
 #[derive(Default)]
 pub struct Item<'a> {
     pub row: Row,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a file is, by what is in it.
+//! Detects the format of a file from its contents.
 
 use super::text::Text;
 use super::trace_dat;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel says about the layout of its records: `events/SYSTEM/NAME/format` and `events/header_page`.
 //!
-//! Not the crate `tracepoint_decode` 0.5: it reads all 2,323 formats of Linux 6.18, but takes `ID: 70000x` for 70000 and
-//! leaves out a field without a size in silence, so a damaged `--keep` folder would be misread, not refused; and it would
-//! replace 70 lines with 10,000.
+//! Not the crate `tracepoint_decode` 0.5, which would replace 70 lines with 10,000. It reads all
+//! 2,323 formats of Linux 6.18, but takes `ID: 70000x` for 70000, and leaves out a field without a
+//! size in silence. A damaged `--keep` folder would be misread, not rejected.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {

@@ -36,7 +36,7 @@ pub struct Problem {
     /// The file's path, or what else names the source, such as `standard input`.
     pub file: String,
     pub place: Position,
-    /// What is wrong with which value.
+    /// The error, with the value.
     pub what: String,
 }
 

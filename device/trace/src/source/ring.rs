@@ -35,7 +35,7 @@ pub enum Entry<'a> {
 pub struct BadPage {
     /// In bytes from the first of the page.
     pub offset: usize,
-    /// What is wrong with which value.
+    /// The error, with the value.
     pub what: String,
 }
 

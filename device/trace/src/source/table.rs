@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every event that is read: its name, the fields that are taken of it, how it is printed, and what it becomes.
+//! All events that are read: each with its name, its fields, its text format, and its decoder.
 //!
 //! Binary records (`decode`, by the kernel's `format`) and text (`text::pattern`) give the same fields, so each event
 //! is declared once, here. The calls among them are in `calls`.

@@ -22,8 +22,8 @@ use super::pid_namespace;
 const PREFIX: &str = "steady-";
 const TRACEFS_MAGIC: u64 = 0x7472_6163;
 
-/// With the PID namespace before the process, if it is not the initial one: only there can it be told whether the
-/// process is gone.
+/// The prefix names the PID namespace, if it is not the initial one. Only in that namespace can
+/// another run find out whether the process is gone.
 fn prefix() -> String {
     match pid_namespace::other_than_initial() {
         Some(namespace) => format!("{PREFIX}in-{namespace}-"),
@@ -31,7 +31,7 @@ fn prefix() -> String {
     }
 }
 
-/// With the file, and what was to be written.
+/// Adds the file to an error, and the value that could not be written.
 fn failed<'a>(path: &'a Path, value: &'a str) -> impl Fn(io::Error) -> io::Error + 'a {
     move |error| {
         let (path, kind) = (path.display(), error.kind());
@@ -82,7 +82,7 @@ impl Tracefs {
         Ok(Tracefs { root, _mount: Some(mount) })
     }
 
-    /// Removes instances of processes that are gone; `note` is told of each.
+    /// Removes instances of processes that are gone; `note` receives a message for each.
     pub fn remove_leftovers(&self, note: &mut dyn FnMut(String)) -> io::Result<()> {
         let (instances, prefix) = (self.root.join("instances"), prefix());
         for name in names_in(&instances)? {

@@ -107,14 +107,14 @@ impl Script {
     }
 }
 
-/// What is found in `events`.
+/// Follows `events` to requests and I/Os.
 pub fn follow(events: &[Event]) -> Trace {
     let mut follower = Follower::new(Options::default());
     events.iter().for_each(|event| follower.take(event));
     follower.finish()
 }
 
-/// How many requests there were, by what is said of them.
+/// How many requests the trace has: matched, at its edges, hit by loss and unmatched.
 pub fn counted(trace: &Trace) -> u64 {
     let account = &trace.account;
     account.matched + account.at_the_edges + account.hit_by_loss + account.unmatched_count

@@ -156,7 +156,7 @@ pub fn rich() -> Made {
     made
 }
 
-/// What is asked of a trace.
+/// The record that answers this question about a trace.
 pub fn record(trace: &Trace, question: &Question) -> Record {
     Record::new(&Shown::of(trace, question))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events from every source, what follows from them, what is said of it, and the time line.
+//! Tests of events from every source, the I/Os that follow from them, the reports, and the time
+//! line.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 #![allow(clippy::print_stderr, clippy::print_stdout)]

@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# usage, in the clone, with CONFIG_MD=y and CONFIG_BLK_DEV_DM=m added to lab/kernel/base.config, and dmsetup installed:
+# Needs dmsetup, and CONFIG_MD=y and CONFIG_BLK_DEV_DM=m in lab/kernel/base.config.
+# Usage, in the clone:
+#
 #	build/bin/steady-lab boot --kernel 6.1 --module "null_blk nr_devices=0" --module dm-mod --work FOLDER -- \
 #	sh /run/steadyio/project/device/trace/tests/traces/record-on-dm.sh
 #
-# Records reads, writes and a flush on a device-mapper disk of two parts of a partition, on that partition beside it,
-# and on the whole disk, and leaves trace.txt in FOLDER.
+# Records reads, writes and a flush on a device-mapper disk of two parts of a partition, directly on
+# that partition, and on the whole disk. Leaves trace.txt in FOLDER.
 set -eu
 
 configfs=/sys/kernel/config

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! For whom each thread works now: its system call, the writeback of an inode, a journal's commit, or an operation of
-//! io_uring (`uring`; `workers` knows which one a worker does). So it says for whom a bio is that the thread queues.
+//! The work of each thread: its system call, the writeback of an inode, a journal's commit, or an
+//! operation of io_uring (`uring`; `workers` knows the operation of a worker). A bio that the
+//! thread queues belongs to that work.
 
 mod uring;
 mod workers;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Worker threads of io_uring: which operation each bio of theirs is for.
 //!
-//! Events show which operations a worker may execute, and which one completes there, but not always which one a worker
-//! starts. So a bio has candidates, and later events rule them out: an operation that another worker starts or
-//! completes was never with this one. If one candidate is left, the bio belongs to it; if two that have completed are,
-//! it is unknown, and none of them is reported.
+//! Events show which operations a worker may execute, and which one completes there, but not always
+//! which one a worker starts. Therefore a bio has candidates, and later events rule them out: an
+//! operation that another worker starts or completes was never with this one. If one candidate is
+//! left, the bio belongs to it. If two that have completed are left, the operation is unknown, and
+//! none of them is reported.
 //!
-//! Nothing here changes an I/O: each event returns what it tells, and [`super::uring`] applies that.
+//! This file changes no I/O: each event returns its findings, and [`super::uring`] applies them.
 
 use std::collections::HashMap;
 
@@ -116,7 +117,8 @@ impl Pool {
         }
     }
 
-    /// This worker starts `key`, or one from before the trace. So no other worker has.
+    /// This worker starts `key`, or an operation from before the trace. No other worker has started
+    /// it.
     pub fn begin(&mut self, worker: u32, key: Option<Key>) -> Vec<Finding> {
         let current = Some(key.unwrap_or(BEFORE));
         self.workers.insert(worker, Worker { known: true, current, astray: false });

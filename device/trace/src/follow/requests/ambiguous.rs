@@ -115,7 +115,8 @@ impl OpenRequests {
         }
     }
 
-    /// The one beside `extent` that this can be merged with at that side: not one that was issued.
+    /// The request next to `extent`, at that side, that this can be merged with: one that was not
+    /// issued.
     pub fn one_beside(&mut self, extent: &Extent, side: Side) -> Option<Slot> {
         let end = extent.sector.wrapping_add(extent.sectors.into());
         let (place, sector) = match side {

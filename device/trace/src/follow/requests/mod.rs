@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests, from a tag to their completion: one function per block event, and what it says about which of them.
+//! Requests, from a tag to their completion: one function per block event finds the request and
+//! updates it.
 //!
 //! `table` finds a request (`open`) by its sector, `ambiguous` says whether an event can be about only one, `commands`
 //! has the drivers' part, `flushes` pairs flushes with the requests that wait for them.

@@ -24,13 +24,14 @@ pub(in crate::follow) enum Side {
 
 #[derive(Clone, Debug, Default)]
 pub(in crate::follow) struct Open {
-    /// What is known of it; sector and bytes, once it was issued.
+    /// Its known values; sector and bytes once it was issued.
     pub request: Request,
     /// Where it begins now.
     pub sector: u64,
     /// Sectors that have not completed.
     pub left: u32,
-    /// As queued, which differs in what the flush machinery takes off; `None` if no bio was seen.
+    /// The operation of the bio, with the flags that the flush machinery removes; `None` if no
+    /// event showed the bio.
     pub bio_op: Option<Op>,
     /// A part has completed; the rest waits for its requeue.
     pub parted: bool,

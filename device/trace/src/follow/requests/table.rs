@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The open requests, between a tag and their completion, found by sector.
 //!
-//! Block events name a request by device and sector alone, and a request can move: a merge before it and a
-//! completed piece both change its first sector. So the table has the present first sector of each request, and,
-//! while bios may still be merged at its back, its end.
+//! Block events name a request by device and sector alone, and a request can move: a merge before
+//! it and a completed piece both change its first sector. The table has the present first sector of
+//! each request. While bios may still be merged at its back, it also has its end.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of an I/O or a journal's commit until it is over; and which requests an I/O that has ended asked for
-//! and waited for.
+//! An I/O or a journal's commit until it is over; and the requests that an I/O asked for and waited
+//! for.
 
 use super::{Key, Results};
 use crate::event::Dev;
 use crate::intervals::Intervals;
 use crate::io::{Io, Request, Spans};
 
-/// What is known of the requests of one.
+/// The known requests of an I/O or commit.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Bios whose requests have not completed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has been found so far. It is not final: where the kernel reports later that it lost events, what completed
-//! in that time is withdrawn.
+//! The results so far. They are not final: if the kernel reports later that it lost events,
+//! completions in that time are withdrawn.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was captured, now or earlier on another machine, as events.
+//! A finished capture, of this run or of another machine, as events.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
@@ -19,9 +19,9 @@ use crate::source::{Events, Problem};
 /// A capture that has ended.
 #[derive(Debug)]
 pub struct Captured {
-    /// What was traced, when and where.
+    /// The devices, events, time and machine of the capture.
     pub meta: Meta,
-    /// Why it is not in the folder in which it was to be kept.
+    /// Why the requested folder does not have it.
     pub not_kept: Option<io::Error>,
     held: Vec<CpuData>,
     decoder: Decoder,

@@ -34,19 +34,20 @@ pub fn related(devices: &[Dev]) -> io::Result<Vec<Dev>> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
     pub dev: Dev,
-    /// What its I/O goes through to: a partition's disk, what device mapper and RAID lie on, and so on.
+    /// The devices that it passes its I/O to: a partition's disk, those below device mapper and
+    /// RAID, and so on.
     pub below: BTreeSet<Dev>,
     pub untold: Untold,
 }
 
-/// What comes through a device without an event that says so.
+/// I/O that comes through a device without an event for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untold {
     /// Nothing: a disk, or device mapper.
     Nothing,
     /// Flushes without data: a partition.
     Flushes,
-    /// What its own threads submit: RAID.
+    /// I/O of its own threads: RAID.
     Anything,
 }
 

@@ -36,11 +36,12 @@ pub struct Unreadable {
     pub why: String,
 }
 
-/// What was enabled, and what could not be.
+/// The enabled events, and those that could not be enabled.
 pub type Enabled = (Vec<EnabledEvent>, Vec<Unreadable>);
 
-/// Enables all that is needed, and says what cannot be: in the first instance or, of what threads do, in that of the
-/// requested ones, if not all are. Block events are chosen by `devices` if there are any.
+/// Enables all needed events, and returns those that it could not. Events of threads are enabled in
+/// the instance of the requested threads, if not all threads are. All others are enabled in the
+/// first instance. `devices` filter block events, if there are any.
 pub(super) fn enable(
     (all, of_threads): (&Instance, Option<&Instance>),
     options: &Options,

@@ -40,7 +40,7 @@ pub struct Meta {
     pub clock: String,
     pub started: Moment,
     pub stopped: Moment,
-    /// What was asked for, in numbers; empty for all devices.
+    /// The requested devices, as numbers; empty for all devices.
     pub devices: Vec<String>,
     pub detail: Detail,
     /// The kernel's buffer per CPU, in KiB.
@@ -215,7 +215,7 @@ pub(super) fn save(dir: &Path, meta: &Meta, held: &mut [CpuData]) -> io::Result<
     })
 }
 
-/// What is open stays readable, so no page is lost; what cannot be removed was not made.
+/// Open pages stay readable, so none is lost. A page that cannot be removed was never made.
 pub(super) fn remove_pages<'a>(dir: &Path, held: impl Iterator<Item = &'a CpuData>) {
     for held in held {
         let _ = fs::remove_file(dir.join(held.file_name()));

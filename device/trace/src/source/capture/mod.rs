@@ -198,8 +198,8 @@ fn new_instance(options: &Options) -> io::Result<Instance> {
     instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
     // Names come from the events and from /proc; noting them at each switch of threads costs time.
     instance.write("trace_options", "norecord-cmd")?;
-    // An instance begins with what is set for the whole kernel. If old records make room for new ones, the
-    // pages say where any are missing.
+    // An instance begins with the settings of the whole kernel. If new records overwrite old ones,
+    // the pages show where some are missing.
     instance.write("trace_options", "overwrite")?;
     Ok(instance)
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starting the program to trace, by a thread of its own, which the kernel is told to trace: it then traces what that
-//! thread starts, too, from its first moment on, and forgets the thread when it ends.
+//! Starts the program to trace, in a separate thread that the kernel traces. The kernel then also
+//! traces the program from its first moment on, and forgets the thread when it ends.
 //!
-//! In a PID namespace other than the initial one there is no way to ask for the numbers that events will have. But what
-//! the thread does in an instance of its own, it finds there with such numbers: a mark, and the start of the program.
+//! In a PID namespace other than the initial one, no call returns the numbers that events will
+//! have. There the thread uses an instance of its own, which shows two events with such numbers: a
+//! mark, and the start of the program.
 
 use std::io;
 use std::process::{Child, Command};

@@ -62,10 +62,10 @@ pub struct Interval {
     pub times: Distribution,
 }
 
-/// The device and the sector of a request, or the thread of a call, and what it is.
+/// The device and the sector of a request, or the thread of a call, and the name of the operation.
 type Key = (Option<Dev>, u64, &'static str);
 
-/// The device of a request, and what it is.
+/// The device of a request, and the name of the operation.
 type Kind = (Option<Dev>, &'static str);
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Watch {
             let page_size = self.decoder.page.page_size;
             while let Ok(Some(page)) = page_at(&buffer.file, self.seen[place], page_size) {
                 self.seen[place] += page.len() as u64;
-                // What cannot be read is told when the trace is.
+                // Reading the whole trace reports unreadable entries.
                 for entry in ring::entries(&page, &self.decoder.page).into_iter().flatten() {
                     let Ok(Entry::Record { time_ns, data, .. }) = entry else { continue };
                     let Ok(Some(event)) = self.decoder.decode(time_ns, buffer.cpu, data) else {

@@ -52,7 +52,7 @@ enum Line<'a> {
     Stop(String),
 }
 
-/// The head of an event's line: when, where and who.
+/// The head of an event's line: time, CPU and thread.
 struct Head {
     time_ns: u64,
     cpu: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who asked for a request: calls, io_uring, aio, readahead, writeback, the journal.
+//! The origin of a request: calls, io_uring, aio, readahead, writeback, the journal.
 
 use steadyio_trace::event::{Call, EventKind, Extent};
 use steadyio_trace::io::{Mark, Origin, Spans};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is not known after a loss of events, and what ends that.
+//! Which requests are unknown after a loss of events, and from which event on they are known again.
 
 use steadyio_trace::event::{Command, Dev, Driver, EventKind, Extent, UNKNOWN_CPU};
 use steadyio_trace::io::Trace;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is found in a random trace is what really happened.
+//! In a random trace, the follower finds everything that really happened and nothing else.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

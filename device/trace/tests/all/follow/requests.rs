@@ -378,7 +378,7 @@ fn of_several_that_one_end_fits_none_is_over_before_all_of_it_has_ended() {
     script.at(4).block('C', extent("W", 32, 8));
     // Now two begin at 40: a piece of the long one, or the rest of the early one.
     script.at(5).block('D', piece).at(6).block('R', piece).at(7).block('C', piece);
-    // What comes back at 48 is the rest of the long one, or the last.
+    // The request that comes back at 48 is the rest of the long one, or the last.
     script.at(8).block('R', last).at(9).block('D', last).at(10).block('C', last);
     let trace = script.follow();
     assert_eq!(trace.account.matched, 0, "{:#?}", trace.requests);

@@ -212,7 +212,8 @@ fn what_a_worker_began_before_the_trace_is_nobodys() {
     assert_eq!((sectors(&trace), trace.account.ios_incomplete), (vec![vec![64]], 0));
 }
 
-/// Of a program that ran before the trace: what its workers did may have been for what was submitted then.
+/// The program ran before the trace, so its workers may have served operations from before the
+/// trace.
 #[test]
 fn an_end_of_something_older_takes_back_what_workers_were_seen_to_do() {
     let follow = |older: bool| {

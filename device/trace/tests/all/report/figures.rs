@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of a trace: groups, spans, percentiles, and what is shown.
+//! Groups, spans and percentiles of a trace, and the selection that is shown.
 
 use std::collections::BTreeSet;
 
@@ -201,7 +201,7 @@ fn a_device_has_what_came_through_it_and_what_can_only_be_its_own() {
     assert!(partition.has(&came(&[ours], OpKind::Read)));
     assert!(!partition.has(&came(&[others], OpKind::Read)));
     assert!(!partition.has(&came(&[], OpKind::Read)), "the whole disk's");
-    assert!(partition.has(&came(&[], OpKind::Flush)), "no event tells what it came through");
+    assert!(partition.has(&came(&[], OpKind::Flush)), "no event names the devices above it");
     assert!(!partition.has(&came(&[others], OpKind::Flush)));
 
     let raid = Dev { major: 9, minor: 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of a trace.
+//! The report of a trace.
 
 mod calls;
 mod causes;

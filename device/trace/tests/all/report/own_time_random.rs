@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A random scheduler that knows what each thread does: all of it is found, and nothing is said where one event of
-//! the thread is missing.
+//! A random scheduler that knows the state of each thread at any time. The report finds all of it,
+//! and claims nothing where one event of the thread is missing.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ enum Did {
     Slept,
 }
 
-/// What may happen next: after how long, on which CPU, what, and a number that chooses among threads.
+/// A random step: the time until it, the CPU, the kind of step, and a number that chooses a thread.
 type Step = (u64, usize, u8, usize);
 
 struct Machine {
@@ -31,10 +31,10 @@ struct Machine {
     ready: Vec<u32>,
     asleep: Vec<u32>,
     events: Vec<Event>,
-    /// Of the thread: since when it does what, and what it did.
+    /// The thread's state: since when it has it, and which one.
     doing: (u64, Did),
     did: Vec<(u64, u64, Did)>,
-    /// On which CPU who was, from when to when.
+    /// Which thread had which CPU, from when to when.
     had: Vec<(usize, u32, u64, u64)>,
     since_ns: [u64; CPUS],
 }
@@ -72,7 +72,7 @@ impl Machine {
         }
     }
 
-    /// In the context of who runs on that CPU.
+    /// Adds an event in the context of the thread that runs on that CPU.
     fn event(&mut self, cpu: usize, what: EventKind) {
         let (time_ns, pid, comm) = (self.now_ns, self.on[cpu], Comm::default());
         self.events.push(Event { time_ns, cpu: cpu as u32, pid, comm, what });

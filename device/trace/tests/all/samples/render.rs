@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events as tools print them: the way back of what the sources read.
+//! Prints events as tools do: the inverse of the sources.
 
 use steadyio_trace::calls::CALLS;
 use steadyio_trace::event::{

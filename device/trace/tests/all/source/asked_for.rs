@@ -8,7 +8,7 @@ use crate::events::Script;
 
 const TRACER: u32 = 5;
 
-/// Thread 7 was asked for; `forks` are when, by whom, and who is new.
+/// Thread 7 is requested; each of `forks` has the time, the parent and the new thread.
 fn after(mut asked_for: AskedFor, forks: &[(u64, u32, u32)]) -> AskedFor {
     let mut script = Script::new();
     for (time_ns, by, child) in forks {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a file is told from its content, and several files are one trace.
+//! The format of a file is detected from its content, and several files are one trace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::samples::{all_events, bytes, path, split};
 
-/// Every sample and what it is.
+/// Every sample and its format.
 const SAMPLES: [(&str, Format); 12] = [
     ("host-trace.txt", Format::Ftrace),
     ("host-tgid.txt", Format::Ftrace),
@@ -65,7 +65,7 @@ fn what_goes_through_device_mapper_and_a_partition_is_followed_to_the_disk() {
     let both = vec![mapped, partition];
     let expected = [
         ((OpKind::Read, 4 << 10, both.clone()), 10),
-        // 128 KiB, cut to what the disk takes.
+        // 128 KiB, split at the limit of the disk, 255 sectors.
         ((OpKind::Read, 255 << 9, both.clone()), 2),
         ((OpKind::Read, 1 << 9, both.clone()), 2),
         ((OpKind::Write, 8 << 10, both), 2),

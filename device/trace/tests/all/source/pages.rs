@@ -45,7 +45,7 @@ fn read(page: &[u8]) -> Result<Vec<Entry<'_>>, BadPage> {
     entries(page, &FORMAT)?.collect()
 }
 
-/// What is put into a page.
+/// An entry of a page.
 #[derive(Clone, Debug)]
 enum Put {
     Record(u64, Vec<u8>),

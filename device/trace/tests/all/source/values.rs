@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each event says, as ftrace, trace-cmd and perf print it.
+//! The values of each event, as ftrace, trace-cmd and perf print it.
 
 use steadyio_trace::event::{
     Call, Class, Comm, Command, Dev, Driver, EventKind, Extent, Op, OpKind, Priority,
@@ -271,7 +271,7 @@ fn switches_with_names_that_look_like_anything_and_as_trace_cmd_shortens_them() 
         "sched_switch:         kworker/0:1H:58 [100] S ==> my ==> dd:60 [49]",
         switch(false),
     )]);
-    // What was preempted could have gone on.
+    // A preempted thread is runnable.
     for (state, runnable) in [("R", true), ("R+", true), ("S", false), ("D", false), ("D|W", false)]
     {
         let event = format!(

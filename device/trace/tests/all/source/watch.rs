@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that are told while they are traced. Pages of different CPUs are not read in the order of time, so the end of
-//! one may be seen before its beginning.
+//! Requests that are reported while tracing goes on. Pages of different CPUs are not read in the
+//! order of time, so the end of a request may be seen before its beginning.
 
 use std::io::Write;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const END: (u16, &str) = (2, "block_rq_complete");
 /// An event of the only request, at a time in ns.
 struct Seen((u16, &'static str), u64);
 
-/// What is seen on a CPU that has this event only. That the request is real-time is known from its end.
+/// The buffer of a CPU that has this event only. Only its end shows that the request is real-time.
 fn on_a_cpu(Seen(event, time_ns): &Seen) -> CpuData {
     let mut data = [0; 44];
     put(&mut data, 0, &event.0.to_le_bytes());
@@ -42,7 +42,7 @@ fn on_a_cpu(Seen(event, time_ns): &Seen) -> CpuData {
     CpuData { cpu: 0, of_threads: false, older: None, file, in_folder: false }
 }
 
-/// How long a real-time request is told to have taken, if these are read in this order.
+/// The reported duration of a real-time request, if its events are read in this order.
 fn took_ns(seen: &[Seen]) -> Option<u64> {
     let mut decoder = Decoder::new(FORMAT);
     for (id, name) in [BEGIN, END] {

@@ -10,7 +10,7 @@ use crate::events::extent;
 /// Where nothing else is.
 const MAPPED_SECTOR: u64 = 1 << 40;
 
-/// Who waits for a flush: a bio without data, data that it precedes, data that it follows.
+/// A waiter for a flush: a bio without data, data that it precedes, data that it follows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Waiter {
     Bio { bio: (u64, u32, Option<usize>), got_ns: u64, sector: u64 },

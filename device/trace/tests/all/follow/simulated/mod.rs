@@ -20,7 +20,7 @@ pub struct Truth {
     pub sector: u64,
     pub bytes: u64,
     pub marks: Marks,
-    /// When each of its bios was queued, by whom, in which call.
+    /// For each of its bios: when it was queued, the thread, and the call.
     pub bios: Vec<(u64, u32, Option<usize>)>,
     pub cut: bool,
     pub pieces: Vec<Piece>,
