@@ -2,11 +2,11 @@
 //! Measures the latency of storage on Linux, under repeatable loads.
 //!
 //! The path of a bench, in reading order: [`spec`] reads and checks a workload and plans its
-//! points; [`run`] sets the device up, has [`fio`] run the points, or [`host`] where software takes
-//! time, with [`arrivals`] beside it where I/Os have times of their own, and restores the device;
-//! [`mod@record`] is the result.
+//! points. [`run`] sets the device up, runs the points, and restores the device. [`fio`] runs a
+//! point's jobs, or [`host`] if software takes time; [`arrivals`] runs I/Os that have times of
+//! their own. [`mod@record`] is the result.
 //!
-//! [`program`] makes the same record of what a program left that measured itself.
+//! [`program`] makes the same record from the output of a program that measured itself.
 //!
 //! [`recording`] measures a caller that records periodic data, with the recorder of
 //! `steadyio-recorder` or as programs on ext4 do it.

@@ -32,11 +32,11 @@ pub struct Record {
     /// Seed of the workload; None for a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What measured.
+    /// The measuring programs.
     pub tool: Tool,
-    /// What was measured.
+    /// The measured kernel.
     pub kernel: Kernel,
-    /// What was measured on.
+    /// The measured device.
     pub device: DeviceInfo,
     /// Optional knobs that could not be set.
     pub unmet: Vec<Unmet>,
@@ -81,7 +81,7 @@ pub struct PointResult {
     pub jobs: Option<BTreeMap<String, ClassResult>>,
 }
 
-/// All jobs of one class together. What is None is not reported, by a program.
+/// All jobs of one class together. A program reports no value that is None.
 #[derive(Debug, Serialize)]
 pub struct ClassResult {
     /// Operation; several different ones are joined by `+`.

@@ -3,8 +3,8 @@
 //! record.
 //!
 //! [`safety`] decides whether it may write; [`prepared`] makes a [`filesystem`] if asked to and
-//! starts programs [`beside`] the jobs. A [`session`] runs one variant at a time, for who decides
-//! after each which is next.
+//! starts the programs of [`beside`]. A [`session`] runs one variant at a time, so that the caller
+//! can choose the next one after each.
 
 pub mod beside;
 pub mod chardisk;
@@ -66,7 +66,7 @@ pub enum BenchError {
     /// Knobs could not be saved or restored.
     #[error(transparent)]
     Guard(#[from] GuardError),
-    /// The file system, or a program beside the jobs.
+    /// The file system, or a program that runs next to the jobs.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
     #[error(transparent)]
@@ -453,7 +453,7 @@ impl Bench<'_> {
         Ok(Some(declared))
     }
 
-    /// Runs a point's jobs with arrivals beside its others, which are fio's.
+    /// Runs a point's jobs with arrivals, while fio runs its other jobs.
     fn run_arrivals(
         &self,
         fio: &Fio,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The I/Os of threads of `steady`: synchronous, at places that depend on the seed and the I/O's
-//! number only, so that they are the same whoever does them, and when.
+//! number only. They are the same whichever thread does them, and whenever.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -58,7 +58,7 @@ impl Done {
         }
     }
 
-    /// Adds it to what other threads of the job did.
+    /// Adds this result to that of the job's other threads.
     pub fn add_to(self, output: &mut JobOutput) {
         let latency: Histogram = self.latencies.histogram();
         output.latency.merge(&latency);
@@ -143,7 +143,8 @@ mod tests {
     use super::*;
     use crate::spec::expand::{Selection, Spec};
 
-    /// The flags of what the one job of a workload opens; `tables` and `keys` are of that workload.
+    /// The flags with which a workload's only job opens its file; `tables` and `keys` are of that
+    /// workload.
     fn opened_with(tables: &str, keys: &str) -> i32 {
         let text = format!(
             "schema = \"steadyio.workload/1\"\nname = \"a\"\nseed = 1\n[length]\nios = 1\n{tables}\

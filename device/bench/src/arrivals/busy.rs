@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that compute under SCHED_FIFO beside the jobs: a workload's `[[busy]]`.
+//! Threads that compute under SCHED_FIFO while the jobs run: a workload's `[[busy]]`.
 //!
-//! One on each CPU, so that the worker that ends a request finds none free. Started by `load`. In
-//! the lab computing takes no time, but reading the clock does; so these threads read the clock.
+//! One runs on each CPU, so that the worker that ends a request finds none free. `load` starts
+//! them. In the lab computing takes no time, but reading the clock does; so these threads read the
+//! clock.
 
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};

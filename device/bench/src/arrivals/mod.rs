@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jobs whose I/Os come at times of their own: a job's `arrivals`.
 //!
-//! fio waits from one I/O to the next, so whatever delays one delays all that follow. Here the
-//! times do not depend on the I/Os: one that is late is followed by the next at its own time, or at
+//! fio waits from one I/O to the next, so a delay of one also delays all that follow. Here the
+//! times do not depend on the I/Os: after one that is late, the next comes at its own time, or at
 //! once if that has passed.
 //!
-//! [`schedule`] computes the times, [`load`] runs the threads that keep them, beside fio's jobs, and
-//! [`busy`] those that compute meanwhile.
+//! [`schedule`] computes the times. [`load`] runs the threads that keep them, next to fio's jobs,
+//! and [`busy`] runs threads that compute meanwhile.
 
 pub mod busy;
 pub mod load;

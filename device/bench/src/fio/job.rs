@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio's job file for a list of points.
 //!
-//! One fio process runs all points that share their knobs, because its start is not free: it
-//! calibrates its clock first, which takes 65 ms on a board and a quarter of a million clock
-//! reads where the kernel's time is virtual. Each point is two groups of jobs separated by
-//! stonewalls: `settle`, which idles, and the point's own jobs. The order inside a group
-//! matters: fio starts its jobs in file order, and the job that ends the point comes last, so
-//! that all others run when it ends.
+//! One fio process runs all points that share their knobs, because its start takes time: it
+//! calibrates its clock first. That takes 65 ms on a board, and a quarter of a million clock reads
+//! where the kernel's time is virtual. Stonewalls separate the groups of jobs. Each point is two
+//! groups: `settle`, which idles, and the point's own jobs. The order inside a group matters: fio
+//! starts its jobs in file order, and the job that ends the point comes last, so that all others
+//! run when it ends.
 //!
 //! Jobs with arrivals are not fio's. In a point that has such, no job of fio's ends the point, and
 //! the last one to start makes a file, so that the others' threads can start, too.

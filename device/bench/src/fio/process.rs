@@ -112,7 +112,7 @@ impl Fio {
         run.result(status.to_string())
     }
 
-    /// Starts a job file in `dir`. The process ends with what is returned.
+    /// Starts a job file in `dir`. Dropping the returned run ends the process.
     pub fn start(&self, job_file: &str, dir: &Path) -> Result<Run, FioError> {
         let path = job_file_path(dir);
         fs::write(&path, job_file).map_err(io_error(path.display().to_string()))?;
@@ -252,8 +252,8 @@ impl Files {
         FioError::Failed { status, said: self.messages() }
     }
 
-    /// If a job fails to start, fio continues without it, and what it should end does not end.
-    /// Errors of single I/Os are only counted and do not show here.
+    /// Returns true if a job died. fio continues without a job that fails to start, so the jobs
+    /// that it should end run on. Errors of single I/Os are only counted and do not show here.
     fn a_job_died(&self) -> bool {
         let size = fs::metadata(&self.output).map(|meta| meta.len()).unwrap_or_default();
         size > 0 && self.messages().contains("err=")

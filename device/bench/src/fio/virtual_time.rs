@@ -26,7 +26,7 @@ const SPIN_STARTED: Duration = Duration::from_micros(50);
 /// Longer than one spin.
 const SPIN_OVER: Duration = Duration::from_millis(2);
 
-/// Whether the kernel was told to run in virtual time with free CPU work.
+/// Whether the kernel runs in virtual time with free CPU work, by its command line.
 pub fn is_virtual() -> bool {
     let arguments = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     arguments.split_whitespace().any(|argument| argument == "time-travel=inf-cpu")

@@ -33,7 +33,7 @@ pub struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// The record; `queue` as it is now, which also shows what the program itself changed.
+    /// The record. `queue` has the present values, so it also shows changes by the program itself.
     pub fn record(
         &self,
         device: &Device,

@@ -11,7 +11,7 @@ use super::{recording, sysbench};
 use crate::record::{ClassResult, Tool};
 use crate::spec::workload::Class;
 
-/// A class that cannot be had; the text names the file and what it lacks.
+/// A class that cannot be read; the text names the file and the missing part.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SourceError(String);

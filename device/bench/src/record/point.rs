@@ -56,7 +56,7 @@ pub fn point_result(
     }
 }
 
-/// When the jobs that do not count their I/Os were told to end.
+/// When the jobs end that do not count their I/Os, in ns since their start.
 fn end_ns(point: &PlannedPoint, jobs: &[(&Job, JobOutput)]) -> u64 {
     match point.length.seconds {
         Some(seconds) => seconds * 1_000_000_000,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The measured thread, which has the deadline: takes records from a source and records them.
 //!
-//! What is measured is the one call that a real application would make: write() or append().
-//! The kernel's counters are read around each call, outside the measured time, so that a long call
-//! can be explained: see [`steadyio_recorder::task`]. That takes four system calls, so calls whose
-//! deadline is another program's are measured only if that is asked for.
+//! One call is measured: write() or append(), which a real application would make. The kernel's
+//! counters are read around each call, outside the measured time, so that a long call can be
+//! explained: see [`steadyio_recorder::task`]. That takes four system calls. Calls whose deadline
+//! is another program's are measured only on request.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +68,7 @@ pub struct WorstCall {
     pub kernel: Counters,
 }
 
-/// What counts as late, and what is measured.
+/// The limit for late records, and the measured quantities.
 #[derive(Debug, Clone, Copy)]
 pub struct Measuring {
     /// The period.

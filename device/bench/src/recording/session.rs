@@ -35,7 +35,7 @@ use super::recipes::flusher::{self, FlusherError, FlusherOff};
 
 /// Interval at which a waiting caller checks whether the ring has room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
-/// While a device fails, that is told again so often.
+/// While a device fails, the state is reported again at this interval.
 const REMIND_EVERY: Duration = Duration::from_secs(10);
 
 /// How the caller runs.
@@ -137,7 +137,7 @@ struct Begun {
     process_locked: bool,
 }
 
-/// Who is told while recording.
+/// The callbacks of a recording.
 pub struct Watch<'a> {
     /// Called when a recorder runs, before its first record; other recipes have none.
     pub started: &'a mut dyn FnMut(&Recorder) -> io::Result<()>,
@@ -296,8 +296,8 @@ impl Sink for PoolSink {
 }
 
 impl Plan {
-    /// Records all of a source, with what was prepared for it. `note` reports what takes long,
-    /// `watch` the progress.
+    /// Records all of a source; `prepared` was made for it. `note` receives messages about long
+    /// operations, `watch` the progress.
     pub fn record(
         &self,
         source: Box<dyn Source + Send>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that run beside the jobs of a point: fstrim, deletions, and what else fio cannot do.
+//! Programs that run while the jobs of a point do: fstrim, deletions, and anything else fio cannot
+//! do.
 //!
 //! Each is a shell in a process group of its own, in the file system's root, with `$STEADY_DEVICE`
 //! (node) and `$STEADY_DISK` (name in /sys/block) in its environment. It runs until the point ends;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A variant whose jobs use a card's `/dev/chardiskN`: the card is taken from the block layer for a
-//! group of points, and given back.
+//! A variant whose jobs use a card's `/dev/chardiskN`: a group of points takes the card from the
+//! block layer, and returns it.
 
 use std::path::Path;
 

@@ -84,7 +84,7 @@ impl Mounted {
         Ok(())
     }
 
-    /// Unmounts for good.
+    /// Unmounts, and returns errors. Dropping this only prints them.
     pub fn unmount(mut self) -> Result<(), FilesystemError> {
         self.unmount_once()
     }

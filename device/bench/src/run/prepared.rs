@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a group of points on a file system needs: the file system, the jobs' files, and the
-//! programs that run beside the jobs.
+//! The preparation of a group of points on a file system: the file system, the jobs' files, and the
+//! programs that run next to the jobs.
 
 use steadyio_core::device::Device;
 
@@ -14,12 +14,12 @@ use crate::spec::workload::Filesystem;
 pub enum PrepareError {
     #[error(transparent)]
     Filesystem(#[from] FilesystemError),
-    /// A program beside the jobs.
+    /// A program that runs next to the jobs.
     #[error(transparent)]
     Beside(#[from] BesideError),
 }
 
-/// A point's file system, and the programs that use it beside the jobs. The programs end first.
+/// A point's file system, and the programs that use it next to the jobs. The programs end first.
 #[derive(Debug)]
 pub struct Prepared {
     beside: Beside,

@@ -21,7 +21,7 @@ pub struct Session<'a> {
     pub(super) fio: Option<Fio>,
     /// None if no variant has knobs.
     pub(super) guard: Option<KnobGuard>,
-    /// What was run so far.
+    /// The results so far.
     pub(super) record: Record,
     /// Behind the guard: the device is claimed until its knobs are restored, except while a card is a
     /// character device, which claims it itself.

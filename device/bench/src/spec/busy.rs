@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The workload's `[[busy]]`: real-time tasks that compute beside the jobs.
+//! The workload's `[[busy]]`: real-time tasks that compute while the jobs run.
 
 use serde::Deserialize;
 use steadyio_core::value::Value;

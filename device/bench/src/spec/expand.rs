@@ -62,9 +62,9 @@ pub struct PlannedPoint {
     pub length: Length,
     /// Software time of each I/O.
     pub host: Option<Host>,
-    /// What runs beside them.
+    /// Programs that run next to them.
     pub commands: Vec<Command>,
-    /// What computes beside them.
+    /// Tasks that compute while they run.
     pub busy: Vec<Busy>,
     /// Whether its result has each job by itself.
     pub each_job: bool,
@@ -97,9 +97,9 @@ pub struct KnobGroup {
 /// What a variant has of its own on the file system.
 #[derive(Debug, Clone, Default)]
 pub struct VariantFilesystem {
-    /// Arguments of mkfs beside those of the file system.
+    /// Arguments of mkfs besides those of the file system.
     pub mkfs: Vec<String>,
-    /// Mount options beside those of the file system.
+    /// Mount options besides those of the file system.
     pub mount: String,
     /// Shell commands that run after it was mounted.
     pub prepare: String,

@@ -26,7 +26,7 @@ pub const LENGTH: &str = "length";
 /// `sweep.key` that selects, by their key of this name, which jobs and commands run.
 pub const SWEEP_AT: &str = "at";
 
-/// A workload that cannot be used; the text names key, value and what is allowed.
+/// A workload that cannot be used; the text names the key, the value and the allowed values.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(pub String);
@@ -48,7 +48,7 @@ pub struct Workload {
     /// Idle time before each point in ms, so that one point's writes do not delay the next.
     #[serde(default = "settle_ms_default", deserialize_with = "bounded::<_, 1, 600_000>")]
     pub settle_ms: u64,
-    /// Whether the record has each job by itself, beside the classes.
+    /// Whether the record has each job by itself, besides the classes.
     #[serde(default)]
     pub each_job: bool,
     /// When a point ends.
@@ -59,10 +59,10 @@ pub struct Workload {
     pub host: Option<Host>,
     /// What runs at the same time.
     pub job: Vec<Job>,
-    /// Programs that run beside the jobs.
+    /// Programs that run next to the jobs.
     #[serde(default)]
     pub command: Vec<Command>,
-    /// Tasks that compute beside the jobs.
+    /// Tasks that compute while the jobs run.
     #[serde(default)]
     pub busy: Vec<Busy>,
     /// What changes from point to point.
@@ -248,7 +248,7 @@ pub struct Job {
     /// Its thread runs under SCHED_FIFO at this priority; with arrivals.
     #[serde(default, deserialize_with = "optional_fifo")]
     pub fifo: Option<u64>,
-    /// What is written.
+    /// The written data.
     #[serde(default)]
     pub data: Data,
     /// Share of reads of a mixed operation in percent.
@@ -382,7 +382,7 @@ pub enum FilesystemKind {
     F2fs,
 }
 
-/// A program that runs beside the jobs of a point and is ended with it.
+/// A program that runs next to the jobs of a point, and ends with it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
@@ -402,7 +402,8 @@ pub struct Command {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// `JOB.KEY`, `knobs` for every knob whose value is `"$point"`, or `at` for who runs when.
+    /// `JOB.KEY`, `knobs` for every knob whose value is `"$point"`, or `at` for the times at which
+    /// jobs and programs run.
     pub key: String,
     /// The points, in running order.
     pub values: Vec<Value>,
@@ -434,10 +435,10 @@ pub struct Variant {
     /// requests for so long. 0: they are not.
     #[serde(default, deserialize_with = "bounded::<_, 0, 1_000_000>")]
     pub declare_block_us: u64,
-    /// Arguments of mkfs beside those of the file system.
+    /// Arguments of mkfs besides those of the file system.
     #[serde(default)]
     pub mkfs: Vec<String>,
-    /// Mount options beside those of the file system.
+    /// Mount options besides those of the file system.
     #[serde(default)]
     pub mount: String,
     /// Shell commands that run after the file system was mounted, before the files are written.

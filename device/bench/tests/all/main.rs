@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Workloads, and what fio is told and what it says.
+//! Tests of workloads, of fio's job files, and of fio's results.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 

@@ -93,7 +93,7 @@ impl FlusherOff {
         Ok(guard)
     }
 
-    /// Restores the settings for good.
+    /// Restores the settings, and returns errors. Dropping this only prints them.
     pub fn finish(mut self) -> Result<(), FlusherError> {
         self.put_back()
     }

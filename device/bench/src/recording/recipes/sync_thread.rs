@@ -26,7 +26,7 @@ pub struct Piece {
     /// Where it begins.
     pub offset: u64,
     pub bytes: u64,
-    /// What is in it, and in all pieces since the last.
+    /// The records in it, and in all pieces since the last sync.
     pub amount: Amount,
     /// The newest record in it.
     pub last_ns: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts of a workload that need a file system: who runs when, and what is refused.
+//! The parts of a workload that need a file system: selection by `at`, and rejected mistakes.
 
 use std::path::{Path, PathBuf};
 

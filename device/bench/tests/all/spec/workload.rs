@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Workload files: what is accepted, and what is said about mistakes.
+//! Accepted workload files, and the messages about mistakes.
 
 use std::fs;
 
@@ -167,7 +167,7 @@ fn the_documented_examples_are_good() {
     assert!(Spec::parse(&format!("{on_files}\n{filesystem}")).unwrap().workload.writes());
 }
 
-/// From, to, and what the refusal must name.
+/// The old text, the new one, and the words that the error must have.
 const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("workload/1", "workload/2", &["schema", "workload/2", "workload/1"]),
     ("name = \"w\"", "name = \"W x\"", &["name", "W x", "a-z"]),
@@ -346,7 +346,7 @@ fn values_can_be_set_from_outside() {
     assert!(spec.workload.writes());
     assert_eq!((spec.workload.job[0].bs_kib, spec.workload.length.ios), (4, Some(99)));
     let written = spec.to_json().unwrap();
-    assert_eq!(written["job"][0]["op"], "randwrite", "the record says what was run");
+    assert_eq!(written["job"][0]["op"], "randwrite", "the record has the changed settings");
     for (settings, says) in [
         (["rt.op"], "must be KEY=VALUE"),
         (["rt.op=eat"], "with rt.op = eat"),
@@ -405,7 +405,7 @@ fn a_host_reaches_every_point() {
     );
 }
 
-/// What is put in place of what.
+/// The replaced text, and the new one.
 type Change = (&'static str, &'static str);
 
 #[test]
