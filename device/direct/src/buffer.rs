@@ -22,9 +22,9 @@ use crate::mapping::Mapping;
 use crate::memory_kind::{MemoryKind, name_of, size_bytes};
 use crate::timing::{complete, ring_with};
 
-/// What is read to try: a multiple of every device's block.
+/// Length of a trial read: a multiple of every device's block.
 const BLOCK: usize = 4096;
-/// Where a file to read from is made, if nothing else is said.
+/// Default directory for a file to read from.
 pub const SCRATCH: &str = "/var/tmp";
 
 /// No buffer can be made of the file descriptor.
@@ -40,7 +40,7 @@ pub enum BufferError {
     Map { name: String, kind: MemoryKind, source: io::Error },
     #[error("{name}: not an open file: {source}")]
     NoFile { name: String, source: io::Error },
-    /// What is read from to try.
+    /// The target of the trial read.
     #[error("{}: {what}: {source}", path.display())]
     Target { path: PathBuf, what: &'static str, source: io::Error },
 }
@@ -69,7 +69,7 @@ pub struct Verdict {
     pub reason: String,
 }
 
-/// Mapped memory and what can be done with it.
+/// Mapped memory, and the kinds of I/O that the kernel allows with it.
 #[derive(Debug)]
 pub struct Buffer {
     pub mapping: Mapping,
@@ -78,10 +78,10 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Maps the first `bytes` of a file, and tries each way. `target` is what data will go to or come
-    /// from: a directory on a file system, a block device, or /dev/chardiskN. Of these a block is
-    /// read; to nothing else is written. Meanwhile the first and the last block of the memory
-    /// change, and get their contents back: nobody else may write to them then.
+    /// Maps the first `bytes` of a file, and tries each way. `target` is where data will go to or
+    /// come from: a directory on a file system, a block device, or /dev/chardiskN. Each way reads one
+    /// block of it. Meanwhile the first and the last block of the memory change, and get their
+    /// contents back: no other thread may write to them then.
     pub fn from_fd(fd: BorrowedFd, bytes: u64, target: &Path) -> Result<Buffer, BufferError> {
         let name = name_of(fd);
         let kind = MemoryKind::of(fd)
@@ -109,7 +109,7 @@ impl Buffer {
     }
 }
 
-/// What is read from.
+/// The target of the trial reads.
 struct Target {
     /// With O_DIRECT, on a device; or /dev/chardiskN.
     file: File,

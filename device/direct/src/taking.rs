@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A card from the block layer to chario, and back.
 //!
-//! The kernel lets a card go whose file systems are mounted, and they fail then. So what uses the card
-//! is told first, and the driver takes the card in one step that fails if anybody has come since.
+//! The kernel also releases a card whose file systems are mounted, and they then fail. Therefore
+//! the users of the card are checked first, and the driver takes the card in one step that fails if
+//! another user has come since.
 
 use std::fs;
 use std::io;
@@ -14,7 +15,7 @@ use crate::card::{Card, InUse, driver_dir, node_of};
 
 const DRIVER: &str = "chario";
 
-/// Why a card was not taken, or not given back.
+/// Why a card was not taken, or not returned.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
     #[error("{0}: already bound to {DRIVER}")]
@@ -79,7 +80,7 @@ fn order(file: &Path, order: &str) -> Result<(), TakeError> {
     })
 }
 
-/// A card that is given back when this is dropped, at the latest.
+/// A card that is returned when this is dropped, at the latest.
 #[derive(Debug)]
 pub struct TakenCard {
     sys: PathBuf,

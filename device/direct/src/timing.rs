@@ -20,7 +20,7 @@ use crate::disk::{Disk, DiskKind};
 use crate::mapping::Mapping;
 use crate::nvme::Queue;
 
-/// What is measured.
+/// The measured load.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     pub writes: bool,

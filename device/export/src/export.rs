@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file: messages in order, compressed chunks, an index, and what is known of the recordings.
+//! The file: messages in order, compressed chunks, an index, and metadata of the recordings.
 
 use std::collections::BTreeMap;
 use std::io::{self, Seek, Write};
@@ -166,7 +166,7 @@ impl Export<'_> {
         };
         let mut merge = Merge::new(self.survey, self.selection.clone(), self.held_bytes_max);
         if let Err(error) = self.copy(&mut merge, &mut exporting) {
-            // Dropped, it would write an end, and what is incomplete would not look so.
+            // Dropping it would write an end, and the incomplete file would look complete.
             exporting.writer.abandon();
             return Err(error);
         }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One MCAP file out of the segments of a recorder: compressed, in order of log time, with an index.
 //!
-//! A pool is many files of a fixed size, without compression, because it is written beside a loop
-//! with a deadline. What is taken from it to a desk is one file. Nothing in the pool is changed or
-//! locked: a recorder may go on, and what it overwrites meanwhile is told.
+//! A pool is many files of a fixed size, without compression, because it is written while a loop
+//! with a deadline runs. An export is one file to take to a desk. It changes and locks nothing in
+//! the pool: a recorder may go on, and the export reports the blocks that were overwritten
+//! meanwhile.
 //!
 //! Reading order: [`survey`] finds the segments, [`selection`] the messages, [`merge`] their order.
 //! [`export`] and [`files`] write the file, and [`summary`] describes it. [`overview`] describes the

@@ -80,9 +80,9 @@ pub struct Next {
     payload: Range<usize>,
 }
 
-/// What comes next.
+/// The next item of a merge.
 pub enum Item {
-    /// A segment, whose messages follow: its position in the survey, and what it holds.
+    /// A segment, whose messages follow: its position in the survey, and its index.
     Segment(usize, Box<Readable>),
     Message(Next),
     /// So many bytes of blocks were read.

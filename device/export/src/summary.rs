@@ -16,7 +16,7 @@ use crate::survey::{Survey, UnreadableSegment};
 
 pub const SCHEMA: &str = "steadyio.export/1";
 
-/// What was recorded and is not in the export.
+/// Recorded data that is not in the export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Missing {
     /// Between blocks that are there, or changed since they were written.
@@ -26,9 +26,9 @@ pub struct Missing {
     pub durable_blocks: u64,
     /// Messages in damaged blocks and in segments that are damaged or gone.
     pub messages: u64,
-    /// Whether there may be fewer: not everything that counted them is left.
+    /// Whether `messages` may be too high: some of their counts are gone.
     pub messages_at_most: bool,
-    /// What the device could not read, whether it had been data or not.
+    /// Bytes that the device could not read, whether they had been data or not.
     pub unreadable_bytes: u64,
     /// Blocks that a recorder has overwritten while the export was made.
     pub overwritten_blocks: u64,
@@ -62,7 +62,7 @@ impl Missing {
         self.messages_at_most |= loss.at_most;
     }
 
-    /// What is missing that was once safe, in words.
+    /// The missing data in words: one line per cause.
     pub fn damage(&self) -> Vec<String> {
         let &Missing { blocks, bytes, durable_blocks, unreadable_bytes, .. } = self;
         let &Missing { overwritten_blocks, overwritten_segments, .. } = self;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which segments there are, and what they hold.
+//! The segments of a pool, and their contents.
 //!
-//! The blocks of a segment are not remembered, since a pool may have millions: who reads a segment
-//! looks again, and then sees whether a recorder has begun another life of it.
+//! The survey does not keep the blocks of a segment, since a pool may have millions. A reader of a
+//! segment examines it again, and then sees whether a recorder has begun another life of it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -66,7 +66,7 @@ pub struct UnreadableSegment {
     pub why: String,
 }
 
-/// What is there.
+/// The segments that can be exported.
 #[derive(Debug, Clone, Default)]
 pub struct Survey {
     /// Each recording's in the order in which they were recorded.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything in a store, read and told, whatever its state; nothing is mended.
+//! Reads and reports everything in a store, whatever its state; repairs nothing.
 
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ pub struct ReportedExtent {
     pub contents: Option<Contents>,
 }
 
-/// What is there.
+/// The contents of a store.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// In hexadecimal digits.
@@ -59,7 +59,7 @@ impl Report {
     }
 }
 
-/// What is there, without reading any contents.
+/// The report, without reading any contents.
 pub fn describe<S: Storage>(store: &Store<S>) -> Report {
     let geometry = store.geometry();
     let (changes, changes_max) = store.changes();

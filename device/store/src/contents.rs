@@ -143,7 +143,7 @@ impl<'a, S: Storage> Loading<'a, S> {
     }
 }
 
-/// A block for what is no whole one.
+/// A buffer for a block that the contents fill partly.
 pub(crate) fn one_block() -> Result<AlignedBuffer, StoreError> {
     Ok(AlignedBuffer::new(BLOCK, false)?)
 }

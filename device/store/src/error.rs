@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong with a store.
+//! Errors of a store.
 
 use std::io;
 
@@ -52,9 +52,9 @@ pub enum StoreError {
          copy, or another partition table"
     )]
     Truncated { store_bytes: u64, size_bytes: u64 },
-    /// What no power cut leaves.
+    /// Damage that no power cut leaves.
     #[error(
-        "the store is damaged: {}: steady store check shows what can be read",
+        "the store is damaged: {}: run steady store check to list the readable contents",
         .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     )]
     Damaged(Vec<Problem>),
@@ -103,8 +103,8 @@ pub enum StoreError {
     Moved,
     /// The same, at the same moment: one of the two changes is lost.
     #[error(
-        "another program changed the store at the same moment, by another path: steady store check \
-         shows what it has now (use one path for a store)"
+        "another program changed the store at the same moment, by another path: run steady store \
+         check to see its contents (use one path for a store)"
     )]
     Raced,
     #[error("interrupted")]

@@ -116,7 +116,7 @@ pub fn examine<S: Storage>(storage: &mut S) -> Result<Examined, StoreError> {
     examine_areas(storage, geometry, problems)
 }
 
-/// The same, with a superblock that was found, and what was wrong with it. Called for a repair.
+/// The same, with a superblock and its problems, which the caller has found. Called for a repair.
 pub(crate) fn examine_areas<S: Storage>(
     storage: &mut S,
     geometry: Geometry,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A store: contiguous extents of a device by number, instead of a file system.
 //!
-//! Where a file lies, and so how many commands a read takes, is the file system's to choose. Here
-//! the data of an id are one range of the device, and what is known of all ranges is in memory:
-//! loading n bytes takes `n / command_bytes` commands, rounded up, and no other. New contents go to
-//! a new place, and one record of 4 KiB makes them, and all that was changed with them, count: a
-//! power cut leaves the state before or after.
+//! A file system chooses where a file lies, and so how many commands a read takes. Here the data of
+//! an id are one range of the device, and all metadata is in memory: loading n bytes takes `n /
+//! command_bytes` commands, rounded up, and no other. New contents go to a new place. One record of
+//! 4 KiB then publishes them, together with all other changes, so a power cut leaves the state
+//! before or after.
 //!
-//! Not for this: names, directories, extents that grow, several writers at a time.
+//! A store has no names, no directories, no extents that grow, and one writer at a time.
 //!
-//! Reading order: [`storage`] (what a store lies on), [`mod@format`] (the bytes), [`places`] (where is
-//! room), [`examine`] (what is on a device), [`store`] (open, change, make durable), [`contents`]
-//! (load and unload piece by piece), [`check`] (everything read and said),
+//! Reading order: [`storage`] (the device or file of a store), [`mod@format`] (the bytes),
+//! [`places`] (free space), [`examine`] (the records of a device), [`store`] (open, change, make
+//! durable), [`contents`] (load and unload piece by piece), [`check`] (read and report everything),
 //! [`repair`] (a superblock from its copy).
 
 pub mod check;

@@ -2,8 +2,8 @@
 //! An open store.
 //!
 //! Changes are staged: this store shows them at once, and the next [`Store::flush`] makes all of
-//! them durable, or none. What is durable is never overwritten: a place is given to others only
-//! after the flush that made its extent leave it.
+//! them durable, or none. Durable contents are never overwritten: a place becomes free only after
+//! the flush that moved its extent away.
 
 mod commit;
 mod make;
@@ -55,10 +55,10 @@ impl Staged {
 #[derive(Debug)]
 pub struct Store<S: Storage> {
     pub(crate) storage: S,
-    /// For what is no whole block.
+    /// A buffer for partly used blocks.
     pub(crate) block: AlignedBuffer,
     geometry: Geometry,
-    /// What is durable, and where.
+    /// The durable extents, and their places.
     current: Current,
     epoch_max: u64,
     staged: BTreeMap<u64, Staged>,

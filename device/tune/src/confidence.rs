@@ -2,10 +2,10 @@
 //! How well samples know a quantile, from order statistics alone.
 //!
 //! Of n independent samples, those that lie above the true quantile q are binomially distributed
-//! with n and 1 - q, whatever the distribution of the latencies. So the i-th largest sample is an
-//! upper bound with a known probability, and likewise below. With too few samples even the largest
-//! is none: for the p99.9, with fewer than 3,688. Latencies of successive requests are not quite
-//! independent (a slow episode of a device meets several), so real intervals are wider.
+//! with n and 1 - q, whatever the distribution of the latencies. The i-th largest sample is
+//! therefore an upper bound with a known probability, and likewise below. With too few samples even
+//! the largest is none: for the p99.9, with fewer than 3,688. Latencies of successive requests are
+//! not quite independent (a slow episode of a device meets several), so real intervals are wider.
 
 use std::fmt;
 use std::str::FromStr;

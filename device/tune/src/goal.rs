@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wanted of a device: the objectives O1 and O2 of Park and Lee, with limits relative to
-//! no scheduler, as they have them, or absolute.
+//! The goal of a search: the objectives O1 and O2 of Park and Lee, with limits relative to no
+//! scheduler, as they have them, or absolute.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-/// What was measured at one candidate, or without a scheduler.
+/// The results of one candidate, or of a run without a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
     /// The real-time quantile.
@@ -50,14 +50,14 @@ impl FromStr for Percent {
     }
 }
 
-/// A limit: relative to what is measured without a scheduler, or absolute.
+/// A limit: relative to the value without a scheduler, or absolute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit<T> {
     OfNone(Percent),
     Absolute(T),
 }
 
-/// What is wanted, before anything is measured.
+/// The requested goal, before any measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Wanted {
     /// O1: most throughput, with a tail of at most so much (ns, above 0).
@@ -115,7 +115,7 @@ impl Wanted {
     }
 }
 
-/// What is wanted, in numbers.
+/// The goal, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
     MostThroughput { tail_ns_max: f64 },
@@ -131,7 +131,7 @@ impl Goal {
         }
     }
 
-    /// `Less` if `a` is better than `b` in what is to be best.
+    /// `Less` if `a` is better than `b` in the quantity to optimize.
     pub fn compare_best(&self, a: &Figures, b: &Figures) -> Ordering {
         match self {
             Goal::MostThroughput { .. } => more(a, b),

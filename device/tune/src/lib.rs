@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Chooses k2's knobs for a device and a load, from few measured points.
 //!
-//! More in flight, or larger pieces, give more throughput and a longer tail: which value is right
-//! depends on the device, the load, and what is wanted. Park and Lee state two objectives
-//! ("Analysis of the K2 Scheduler for a Real-Time System with an SSD", Electronics 10, 2021): most
-//! throughput with a bounded tail, and the shortest tail with a throughput of at least so much.
+//! More in flight, or larger pieces, give more throughput and a longer tail. The right value
+//! depends on the device, the load, and the goal. Park and Lee state two objectives ("Analysis of
+//! the K2 Scheduler for a Real-Time System with an SSD", Electronics 10, 2021): most throughput
+//! with a bounded tail, and the shortest tail with a lower bound on throughput.
 //!
-//! In reading order, what measures nothing: [`goal`] is what is wanted, [`grid`] the candidates,
-//! [`search`] says which to measure next and which to pick, [`confidence`] how well a quantile is
-//! known. Then [`knob`] has the knobs with their values, [`run`] measures with `steadyio-bench`,
-//! and [`report`] is the result.
+//! In reading order, the modules that measure nothing: [`goal`] has the goal, [`grid`] the
+//! candidates, [`search`] chooses the next to measure and the best, [`confidence`] computes how
+//! well a quantile is known. Then [`knob`] has the knobs with their values, [`run`] measures with
+//! `steadyio-bench`, and [`report`] is the result.
 
 pub mod confidence;
 pub mod goal;

@@ -46,10 +46,10 @@ pub struct Report {
     pub record: Record,
 }
 
-/// What was wanted.
+/// The goal.
 #[derive(Debug, Serialize)]
 pub struct GoalReport {
-    /// What is to be best.
+    /// The quantity to optimize.
     pub best: &'static str,
     /// The limit, relative to no scheduler.
     pub limit_percent_of_none: Option<f64>,
@@ -59,7 +59,7 @@ pub struct GoalReport {
     pub mib_s_min: Option<f64>,
     /// Which quantile the tail is.
     pub quantile_percent: f64,
-    /// What is this near to the best counts as good as it.
+    /// A candidate within this percentage of the best counts as good as the best.
     pub near_percent: f64,
 }
 

@@ -68,7 +68,7 @@ pub struct Tune<'a> {
     pub choices: &'a Choices,
     pub wanted: Wanted,
     pub quantile: Quantile,
-    /// What is this near to the best counts as good as it.
+    /// A candidate within this percentage of the best counts as good as the best.
     pub near_percent: f64,
     /// Knobs that all measurements have, those of the scheduler where it is k2.
     pub with: &'a BTreeMap<String, Value>,

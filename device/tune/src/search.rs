@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which candidate to measure next, and which to pick.
 //!
-//! Tail and throughput are taken to rise with each knob. Then one measurement says something of
-//! others: above a candidate whose tail is too long there is none that keeps the limit, and below
-//! one that keeps it there is none with more throughput. What is *open* is what no measurement
-//! excludes; the next is the one that excludes most whatever it turns out to be, in a single row
-//! the middle. So of n values at most log2(n) + 1 are measured, rounded down: an answer has n + 1
-//! possibilities, and each measurement only says "below" or "above".
+//! The search assumes that tail and throughput rise with each knob. One measurement then excludes
+//! other candidates: all above one whose tail is too long break the limit, and none below one that
+//! keeps it has more throughput. A candidate is *open* if no measurement excludes it. The next to
+//! measure is the one that excludes most in the worst case; in a single row that is the middle. Of
+//! n values at most log2(n) + 1 are measured, rounded down: an answer has n + 1 possibilities, and
+//! each measurement only says "below" or "above".
 //!
-//! If two measurements contradict the rise of a quantity, nothing is concluded from it any more,
-//! which leaves all that is open to be measured. Contradictions among candidates that were not
+//! If two measurements contradict the rise of a quantity, the search concludes nothing from it any
+//! more, and must measure all open candidates. Contradictions among candidates that were not
 //! measured remain unknown.
 
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ use std::collections::BTreeMap;
 use crate::goal::{Figures, Goal};
 use crate::grid::Grid;
 
-/// Throughput that falls by no more than this is noise: of one load the same setting gives results
-/// that differ by a few percent (Park and Lee's averages of five runs: 419 to 438 MB/s where the
-/// bound does not matter).
+/// Throughput that falls by no more than this is noise. Under one load the same setting gives
+/// results that differ by a few percent. Park and Lee's averages of five runs are 419 to 438 MB/s
+/// where the bound does not matter.
 pub const THROUGHPUT_NOISE_PERCENT: f64 = 5.0;
 
-/// What is taken to rise with each knob.
+/// A quantity that should rise with each knob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantity {
     Tail,
@@ -32,7 +32,7 @@ pub enum Quantity {
 /// Two measured candidates that are the wrong way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Contradiction {
-    /// What does not rise.
+    /// The quantity that does not rise.
     pub quantity: Quantity,
     /// The candidate with the lower knobs, which has more of it.
     pub lower: usize,
@@ -40,12 +40,13 @@ pub struct Contradiction {
     pub upper: usize,
 }
 
-/// Candidates, what is wanted, and what was measured so far.
+/// The candidates, the goal, and the results so far.
 #[derive(Debug, Clone)]
 pub struct Search {
     grid: Grid,
     goal: Goal,
-    /// What is this near to the best counts as good as it; then the limited quantity decides.
+    /// A candidate within this percentage of the best counts as good; then the limited quantity
+    /// decides.
     near_percent: f64,
     measured: BTreeMap<usize, Figures>,
     is_trusted: [bool; 2],
@@ -74,7 +75,7 @@ impl Search {
         }
     }
 
-    /// What was measured, by candidate.
+    /// The results by candidate.
     pub fn measured(&self) -> &BTreeMap<usize, Figures> {
         &self.measured
     }
@@ -98,7 +99,7 @@ impl Search {
         }
     }
 
-    /// The best of what was measured and meets the limit.
+    /// The best measured candidate that meets the limit.
     pub fn pick(&self) -> Option<usize> {
         let best = self.best()?;
         let near =
@@ -110,7 +111,7 @@ impl Search {
         .map(|(candidate, _)| candidate)
     }
 
-    /// What was measured and comes nearest to the limit; None if something keeps it.
+    /// The measured candidate that comes nearest to the limit; None if any meets it.
     pub fn nearest(&self) -> Option<usize> {
         let order = |(_, a): &(&usize, &Figures), (_, b): &(&usize, &Figures)| {
             self.goal.compare_limited(a, b).then(self.goal.compare_best(a, b))
@@ -121,7 +122,7 @@ impl Search {
         }
     }
 
-    /// What was measured and is not beaten in both tail and throughput by another.
+    /// The measured candidates that no other beats in both tail and throughput.
     pub fn frontier(&self) -> Vec<usize> {
         let beats = |a: &Figures, b: &Figures| {
             let as_good = a.tail_ns <= b.tail_ns && a.mib_s >= b.mib_s;
@@ -171,7 +172,7 @@ impl Search {
         self.is_trusted[quantity as usize]
     }
 
-    /// What is to be best, and what the limit is on.
+    /// The quantity to optimize, and the limited one.
     fn quantities(&self) -> (Quantity, Quantity) {
         match self.goal {
             Goal::MostThroughput { .. } => (Quantity::Throughput, Quantity::Tail),

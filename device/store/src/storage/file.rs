@@ -67,12 +67,12 @@ pub enum OpenError {
     Device(#[from] DeviceError),
 }
 
-/// What is wanted of a storage.
+/// How a program uses a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Shared with others who only read.
+    /// Shared with other readers.
     Read,
-    /// For nobody else meanwhile.
+    /// Exclusive.
     Change,
 }
 
@@ -208,7 +208,7 @@ fn open_direct(path: &Path, access: Access, more: OFlags) -> io::Result<File> {
     }
 }
 
-/// Exclusively, if it is to be changed: that fails for what is mounted, and keeps mounts away.
+/// Opens exclusively to change the device: that fails if it is mounted, and prevents mounts.
 fn open_device(path: &Path, access: Access) -> Result<File, OpenError> {
     let exclusive = if access == Access::Change { OFlags::EXCL } else { OFlags::empty() };
     let open = || open_direct(path, access, exclusive);

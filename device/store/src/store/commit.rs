@@ -19,7 +19,7 @@ impl<S: Storage> Store<S> {
             return Ok(());
         }
         self.settle()?;
-        // What is on the device is not known after an error.
+        // The state of the device is unknown after an error.
         self.failed = true;
         self.commit()?;
         self.failed = false;

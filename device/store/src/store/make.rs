@@ -13,9 +13,9 @@ use crate::format::records::{self, Head};
 use crate::format::{BLOCK, StoreId, superblock};
 use crate::storage::{BLOCK_BYTES, Storage};
 
-/// What [`Store::create`] clears first: all that tells of what was there before.
+/// [`Store::create`] first clears this many bytes, which hold all signatures of earlier contents.
 const CLEARED_BYTES: u64 = 128 << 10;
-/// Of a device that does not tell.
+/// For a device that reports none.
 const ALIGN_BYTES: u64 = 1 << 20;
 
 /// How a store is made.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices with damage, with another version's store, or with something else: told, never taken for
-//! good, never mended.
+//! Devices with damage, with another version's store, or with other contents: the store reports
+//! them, never accepts them, and never repairs them.
 
 use proptest::prelude::*;
 use steadyio_store::AlignedBuffer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A disk in memory with a volatile cache. It logs what it was told, so that what it holds after a
-//! power cut at any moment can be made afterwards.
+//! A disk in memory with a volatile cache. It logs all writes and flushes, so that a test can
+//! compute its contents after a power cut at any moment.
 
 use std::cell::RefCell;
 use std::io;
@@ -88,7 +88,7 @@ impl Disk {
         self.0.borrow_mut().left = Some(operations);
     }
 
-    /// How much was told so far: a moment for [`Disk::cut`].
+    /// The number of operations so far: a moment for [`Disk::cut`].
     pub fn moment(&self) -> usize {
         self.0.borrow().log.len()
     }

@@ -26,7 +26,7 @@ struct Committed {
     model: Model,
 }
 
-/// A store, its model, and what was durable when.
+/// A store, its model, and its durable states with their moments.
 struct Run {
     skip: Skip,
     disk: Disk,
@@ -168,7 +168,7 @@ impl Run {
         }
     }
 
-    /// What may be there after a power cut: the last state that was durable, and those begun since.
+    /// The states that a power cut may leave: the last durable one, and those begun since.
     fn allowed(&self, moment: usize) -> impl Iterator<Item = &Model> {
         let durable = self.history.iter().rposition(|one| self.durable_at(one) <= moment);
         let later = self.history[durable.unwrap_or(0)..].iter();
@@ -191,7 +191,7 @@ impl Run {
         Ok((disk, store, found))
     }
 
-    /// Power is cut now, and everything goes on with what is left.
+    /// Power is cut now, and the run goes on with the remaining contents.
     fn power_cut(&mut self, seed: u64) -> Result<(), String> {
         self.cut_everywhere()?;
         let (disk, store, found) = self.open_cut(self.disk.moment(), seed)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be chosen, and what is refused before anything is measured.
+//! The knobs that can be chosen, and mistakes that are rejected before any measurement.
 
 use steadyio_tune::grid::Grid;
 use steadyio_tune::knob::{Choice, Choices};

@@ -46,7 +46,7 @@ fn o2(beta: &str) -> Wanted {
     percent(Wanted::LeastTail, beta)
 }
 
-/// What is picked by a search, and by the full sweep.
+/// The picks of a search, and of the full sweep.
 fn picks(wanted: Wanted, none: Figures, curves: &[Figures], near: f64) -> [Option<usize>; 2] {
     let goal = wanted.goal(Some(&none)).unwrap();
     [search(&[7], curves, goal, near), sweep(&[7], curves, goal, near)]
@@ -90,7 +90,7 @@ proptest! {
     }
 
     /// Figure 5a: 419 to 438 MB/s for all bounds but 1, p99.9 of K2-8 <= 1565.5 us < K2-16. Any of
-    /// 2, 4 and 8 is right for O1 there: with what is near counting as equal it is the shortest.
+    /// 2, 4 and 8 is right for O1 there. If near values count as equal, the pick is the shortest.
     #[test]
     fn sequential_writes_are_2_and_1_or_2(
         tails in around(1_565.5, 4, 961.0, 3_131.0),
