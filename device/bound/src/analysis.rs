@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Response-time analysis of k2: what a task waits for at most, term by term.
+//! Response-time analysis of k2: the longest wait of a task, term by term.
 //!
-//! k2 serves real-time levels in order and never takes back what the device has: fixed priorities
+//! k2 serves real-time levels in order and never preempts the device. That is fixed priorities
 //! without preemption (Davis, Burns, Bril, Lukkien: Controller Area Network schedulability
 //! analysis: refuted, revisited and revised, 2007), with queues of first-in first-out inside a
 //! level. `docs/reference/bound.md` derives the sums below.
@@ -36,7 +36,7 @@ pub struct Terms {
     /// What the device has when an I/O comes: pieces of background, requests of lower levels, a
     /// command of a lane.
     pub blocking: u64,
-    /// Flushes of the background, which go past k2, but for what the cache holds.
+    /// Flushes of the background, which bypass k2, without the writing back of the cache.
     pub flush: u64,
     /// Background that has waited for `background_wait_ms_max`.
     pub background_wait: u64,
@@ -105,7 +105,7 @@ pub fn responses(device: &Device, set: &TaskSet) -> Vec<Response> {
     found
 }
 
-/// What each request does to the device.
+/// The load of each request on the device.
 struct Load<'a> {
     device: &'a Device,
     set: &'a TaskSet,
@@ -299,8 +299,8 @@ impl<'a> Load<'a> {
         Some(longest)
     }
 
-    /// The window grows until what comes in it is done in it. `blocking`: the command that blocks
-    /// it, if it is only one.
+    /// The window grows until all requests that come in it are done in it. `blocking`: the command
+    /// that blocks it, if it is only one.
     fn window_with(
         &self,
         index: usize,

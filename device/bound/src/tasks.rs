@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks, what runs beside them, and how k2 is set (`docs/spec/tasks-1.md`).
+//! Tasks, the load that runs with them, and the knobs of k2 (`docs/spec/tasks-1.md`).
 
 use std::collections::BTreeSet;
 
@@ -152,7 +152,8 @@ pub struct Task {
     /// Computing before, between and after, per I/O; None: a trace tells, or none.
     #[serde(default, deserialize_with = "cpu_us")]
     pub cpu_us: Option<u64>,
-    /// The kernel's name of its thread, by which a trace tells what it computes; None: the task's name.
+    /// The kernel's name of its thread, by which a trace finds its computing time; None: the task's
+    /// name.
     thread: Option<String>,
     /// Declared: lower levels may block a request of it for so long; None: `rt_block_us`.
     #[serde(default, deserialize_with = "block_us")]

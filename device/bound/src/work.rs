@@ -4,8 +4,8 @@
 use std::iter::Sum;
 use std::ops::{Add, Mul};
 
-/// Time on the device, and what is written in it: stalls depend on that, not on the time. Sums that
-/// do not fit are held at the largest number, which no window reaches.
+/// Time on the device, and the data written meanwhile: stalls depend on the data, not on the time.
+/// Sums that do not fit are held at the largest number, which no window reaches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
     pub ns: u64,

@@ -36,8 +36,8 @@ pub enum GuardError {
     Restore(Vec<KnobError>),
 }
 
-/// What was saved while it is changed, for the next run if this one is killed. Locked: one run at
-/// a time.
+/// The saved values while a run has changed them; if it is killed, the next run restores them.
+/// Locked: one run at a time.
 #[derive(Debug)]
 pub struct StateFile {
     path: PathBuf,
@@ -120,7 +120,7 @@ impl KnobGuard {
         if failed.is_empty() { Ok(()) } else { Err(GuardError::Restore(failed)) }
     }
 
-    /// Leaves the knobs as they are now, for good.
+    /// Leaves the knobs as they are now, and ends the guard.
     pub fn leave(mut self) -> Result<(), GuardError> {
         // Otherwise the next run would restore what was saved.
         self.state.write(None)?;
@@ -128,7 +128,7 @@ impl KnobGuard {
         Ok(())
     }
 
-    /// Restores the saved values for good.
+    /// Restores the saved values, and ends the guard.
     pub fn finish(mut self) -> Result<(), GuardError> {
         self.done = true;
         self.reset()?;

@@ -36,7 +36,7 @@ pub struct KnobError {
     /// Value that was to be set.
     pub wanted: String,
     pub disk: String,
-    /// What the kernel said, and what it offers instead.
+    /// The kernel's error, and the values that it offers.
     pub reason: String,
 }
 
@@ -186,7 +186,7 @@ impl Queue {
         names.into_iter().filter_map(|name| Some((name.clone(), self.read(&name).ok()?))).collect()
     }
 
-    /// What is in force during a run: scheduler, its attributes, and the queue's main limits.
+    /// The values in force during a run: scheduler, its attributes, and the queue's main limits.
     pub fn in_force(&self) -> BTreeMap<String, Value> {
         let mut names = vec![SCHEDULER.into(), "nr_requests".into(), "max_sectors_kb".into()];
         names.extend(self.writable_names("iosched/"));
@@ -230,8 +230,8 @@ impl Queue {
     /// Restores a driver's own limit that the kernel refused for `reason`.
     ///
     /// The kernel accepts only multiples of the granularity below 4 GiB, and clamps them to the
-    /// driver's limit. So the next multiple above restores the exact value, if it is small enough;
-    /// otherwise the largest accepted one is closest.
+    /// driver's limit. The next multiple above therefore restores the exact value, if it is small
+    /// enough; otherwise the largest accepted one is closest.
     fn put_back_discard_max(&self, value: &str, reason: String) -> Result<(), String> {
         let Some((below, above)) = discard_multiples(value, self.discard_granularity()) else {
             return Err(reason);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's workers that end a card's requests, under SCHED_FIFO while a program runs.
 //!
-//! mmcblk ends each request in a worker of the workqueue `mmc_complete`, and where the block layer
-//! hands requests to a driver by itself, a worker of `kblockd` does. Both workqueues are WQ_HIGHPRI, so
-//! each CPU has one pool of workers for both (`kworker/CPU:NUMBERH`), and any of them may be next. They
-//! run under SCHED_OTHER: a real-time task that computes keeps them, and who waits for the card, from
-//! running. Completions that a worker raises go on in `ksoftirqd/CPU`, and as long as that has not
-//! run, so do those of interrupts, timers' among them. Called by `steady with`, and by a bench with a
-//! variant that wants it.
+//! mmcblk ends each request in a worker of the workqueue `mmc_complete`. Where the block layer
+//! hands requests to a driver by itself, a worker of `kblockd` does so. Both workqueues are
+//! WQ_HIGHPRI, so each CPU has one pool of workers for both (`kworker/CPU:NUMBERH`), and any of
+//! them may be next. They run under SCHED_OTHER: a real-time task that computes keeps them from
+//! running, and so delays threads that wait for the card. Completions that a worker raises go on in
+//! `ksoftirqd/CPU`. Until that has run, completions of interrupts wait there too, timers' among
+//! them. Called by `steady with`, and by a bench with a variant that wants it.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shared by the crates that measure, record and trace, so that none depends on another.
 //!
-//! In reading order: [`device_name`] is how users name one, [`device`] finds it, [`identity`] tells which it is, [`knobs`] reads and
-//! sets what its queue offers, each a [`value`], and [`knob_guard`] restores it whatever happens;
-//! [`declared`] tells k2 about real-time tasks; [`blocked`] is what k2 counts of waits;
-//! [`occupied`] tells who uses a disk and what it holds; [`interrupt`] ends a run early,
-//! [`mod@diagnostic`] writes to standard error, [`memory`] is what no page fault can hit,
-//! [`scheduling`] makes a thread real-time, and [`kworkers`] the kernel's for a card; [`latency`]
-//! counts latencies while they happen, [`histogram`] says what they were, [`kernel`] on what they
-//! were measured; [`random`] makes loads the same everywhere.
+//! In reading order: users name a device by a [`device_name`], [`device`] finds it, and
+//! [`identity`] identifies it. [`knobs`] reads and sets the attributes of its queue, each a
+//! [`value`], and [`knob_guard`] restores them in any case. [`declared`] declares real-time tasks
+//! to k2; [`blocked`] reads k2's counts of waits. [`occupied`] finds the users of a disk and its
+//! contents. [`interrupt`] ends a run early, [`mod@diagnostic`] writes to standard error, and
+//! [`memory`] allocates memory without page faults. [`scheduling`] makes a thread real-time,
+//! [`kworkers`] the kernel's threads for a card. [`latency`] counts latencies while they happen,
+//! [`histogram`] has their distribution, and [`kernel`] describes the measured kernel. [`random`]
+//! makes loads the same everywhere.
 
 pub mod blocked;
 pub mod declared;

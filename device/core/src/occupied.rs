@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who uses a device, and what it holds: asked before anything overwrites it.
+//! The users of a device, and its contents: checked before anything overwrites it.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signatures are recognised on what the real tools write.
+//! Signatures are recognised on devices that the real tools formatted.
 
 #![allow(clippy::unwrap_used)]
 

@@ -3,9 +3,9 @@
 //!
 //! The model is that of the e.MMC analysis paper ("Linux Storage System Analysis for e.MMC With
 //! Command Queuing", Bean Huo and Zoltan Szubbocsev, Micron, 2017), section "Theoretical System
-//! Performance Limitation": a request passes three stages, request-pre (software, from the system
-//! call to the device's queue), hardware transfer, and request-post (software, from the interrupt
-//! to the return), and stages of different requests may overlap.
+//! Performance Limitation". A request passes three stages. Request-pre is software, from the system
+//! call to the device's queue. Hardware transfer follows. Request-post is software, from the
+//! interrupt to the return. Stages of different requests may overlap.
 //!
 //! In reading order: [`spans`] reads measured spans (`docs/spec/spans-1.md`), [`spans_file`] makes
 //! them of the record of a trace, [`pipeline`] is the
@@ -18,7 +18,7 @@ pub mod report;
 pub mod spans;
 pub mod spans_file;
 
-/// Input that cannot be used; the text names key, value and what is allowed.
+/// Input that cannot be used; the text names the key, the value and the allowed values.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ModelError(pub String);

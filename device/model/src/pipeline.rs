@@ -73,9 +73,10 @@ impl Stages {
         Stages { device_ns: 0, ..self }
     }
 
-    /// Shortest time per request on one core: the software stages never overlap each other, the
-    /// device overlaps both (the paper's Figure 10: "the sum of the overhead durations: Pre + Pst";
-    /// on a device that is not infinitely fast, its own time if that is longer).
+    /// Shortest time per request on one core. The software stages never overlap each other, and the
+    /// device overlaps both (the paper's Figure 10: "the sum of the overhead durations: Pre +
+    /// Pst"). On a device that is not infinitely fast, it is the device's own time if that is
+    /// longer.
     pub fn one_core_ns(self) -> u64 {
         self.software_ns().max(self.device_ns)
     }

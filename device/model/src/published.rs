@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Published values, compared with what the model computes from the spans published with them.
+//! Published values, compared with the model's results for the spans published with them.
 //!
 //! A printed value is the same if the model's, rounded to as many decimals, is. Printed spans are
 //! rounded, too, so a value may also follow from spans within that rounding. Any other difference

@@ -286,7 +286,7 @@ pub fn parse(text: &str) -> Result<SpansFile, ModelError> {
     check_file(written)
 }
 
-/// None of what has none, and of text that is not whole.
+/// The schema of a file; None if it names none, and if the text is incomplete.
 fn schema_of(text: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Head {

@@ -5,10 +5,10 @@
 //! throughput. So each kind of command is measured, one at a time and several at once, and a model
 //! is fitted whose parts the bound and the lab's emulated card know (`docs/devices.md`).
 //!
-//! [`place`] reads and writes a device; [`rounds`] says what is measured in which order, and gives
-//! [`samples`]; [`fit`] makes times of them, with [`mod@line`], [`states`] and [`tail`]; [`queue`], [`cache`] and
-//! [`discard`] measure what only some devices have; [`traffic`] tells whether others used the disk
-//! meanwhile. [`profile`] is the result, and [`mod@compare`] compares two.
+//! [`place`] reads and writes a device. [`rounds`] orders the measurements, and gives [`samples`].
+//! [`fit`] makes times of them, with [`mod@line`], [`states`] and [`tail`]. [`queue`], [`cache`]
+//! and [`discard`] measure features that only some devices have. [`traffic`] detects other users of
+//! the disk meanwhile. [`profile`] is the result, and [`mod@compare`] compares two.
 
 pub mod cache;
 pub mod compare;

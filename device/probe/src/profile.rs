@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result: a device profile (`docs/spec/profile-1.md`), a device spec of the lab with what it
-//! rests on.
+//! The result: a device profile (`docs/spec/profile-1.md`). It is a device spec of the lab, with
+//! the measurements behind it.
 
 use serde::{Deserialize, Serialize};
 use steadyio_core::identity::Identity;

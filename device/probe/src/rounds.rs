@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is measured, in which order.
+//! The measurements and their order.
 //!
 //! Sizes take turns, so that each meets what the device does from time to time; a round ends with
 //! one command that goes on where the one before ended. A command during which the disk did

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was measured.
+//! The measured commands.
 
 /// One command by itself: nothing else was with the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

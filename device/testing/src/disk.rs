@@ -13,7 +13,7 @@ pub struct LoopDisk {
     pub node: String,
     /// The file that its blocks are in.
     pub backing: PathBuf,
-    /// Room for what the test writes beside the disk.
+    /// Room for other files of the test.
     pub dir: tempfile::TempDir,
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests of several crates need of the machine, and how they report that it is missing.
+//! The parts of the machine that tests of several crates need, and a report if they are missing.
 //!
-//! Some tests need root, a loop device or tracefs. Where a machine has none they end early and
-//! count as passed, so each says it with [`skip`]: `scripts/test` shows what was skipped, and why,
-//! in its last lines. [`LoopDisk`] is a block device for one test, [`Sysfs`] a folder with
-//! disks whose counters it sets; [`alone_on_this_machine`] is for
-//! what a machine has only once, since another run of the tests may be in progress.
+//! Some tests need root, a loop device or tracefs. On a machine without these they end early and
+//! count as passed, and each calls [`skip`]: `scripts/test` prints the skipped tests, with the
+//! reasons, in its last lines. [`LoopDisk`] is a block device for one test, [`Sysfs`] a folder with
+//! disks whose counters it sets. [`alone_on_this_machine`] is for parts that a machine has only
+//! once, since another run of the tests may be in progress.
 //!
-//! And what they read recordings and count allocations with: [`recording`], [`CountingAllocator`].
+//! Tests also read recordings with [`recording`], and count allocations with [`CountingAllocator`].
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "only tests call it")]
 

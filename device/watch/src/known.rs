@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was seen of a disk last, so that each change is said once.
+//! The last known state of a disk, so that each change is reported once.
 
 use crate::interval::DiskInterval;
 use crate::sample::Sample;
@@ -13,7 +13,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// What is known of its wear; why there is none is told to `say`.
+    /// The disk's wear, if it is known; `say` receives the reason if not.
     pub fn wear(
         &mut self,
         found: &Result<Wear, Unread>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A look as OpenMetrics. Counters are shown as the kernel has them: whoever reads them sees when
-//! they began again. docs/reference/steady-watch.md lists all metrics.
+//! A snapshot as OpenMetrics. Counters have the kernel's values, so a reader sees when they began
+//! again. docs/reference/steady-watch.md lists all metrics.
 
 mod families;
 
@@ -116,7 +116,7 @@ fn disks(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
     let counts = operations(|requests| requests.count as f64);
     families.counter("device_requests", "Requests that completed", None, counts)?;
     let times = operations(|requests| requests.sum_ms as f64 / 1e3);
-    let help = "What they took together";
+    let help = "Total time of completed requests";
     families.counter("device_requests_time", help, Some(Unit::Seconds), times)?;
     let stat = |of: fn(Stat) -> f64| {
         snapshot.present().map(move |(name, sample)| (of_device(name), of(sample.stat)))

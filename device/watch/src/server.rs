@@ -55,7 +55,7 @@ impl FromStr for Address {
     }
 }
 
-/// The latest look, for whoever asks.
+/// The latest snapshot, for all clients.
 #[derive(Debug, Clone, Default)]
 pub struct Latest(Arc<Mutex<Arc<Snapshot>>>);
 

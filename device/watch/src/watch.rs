@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looks at all disks and recorders once an interval. What changes is said once, and nothing that
-//! goes away ends the watch.
+//! Reads all disks and recorders once an interval. Each change is reported once, and the watch goes
+//! on when a disk or recorder disappears.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -82,7 +82,7 @@ impl Wears {
         Wears { sysfs, found: Found::new(), asking: None, asked: None }
     }
 
-    /// What is known; asks again if it is time, or if there are other disks than before.
+    /// The known wear; reads it again if it is time, or if there are other disks than before.
     pub fn look(&mut self, disks: &[String]) -> &Found {
         if let Some(done) = self.asking.take_if(|thread| thread.is_finished()) {
             self.found = done.join().unwrap_or_default();

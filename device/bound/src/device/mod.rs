@@ -163,8 +163,9 @@ impl Device {
         }
     }
 
-    /// What k2's look-ahead is told of such a command on the flash, in ns: how long it takes if nothing delays it, and
-    /// what it takes longer at most but for pauses. `None`: it was not measured.
+    /// The times that k2's look-ahead uses for such a command on the flash, in ns: its duration
+    /// without delays, and its longest additional time except for pauses. `None`: it was not
+    /// measured.
     pub fn model_ns(&self, op: Op, kib: u64) -> Option<(u64, u64)> {
         let (cost, status_ns) = match op {
             Op::Read => (&self.read, 0),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that cannot be used are refused with key, value and what is allowed.
+//! Files that cannot be used are rejected; the error names the key, the value and the allowed
+//! values.
 
 use steadyio_bound::device::Device;
 use steadyio_bound::tasks::TaskSet;

@@ -24,7 +24,7 @@ const PERIOD_NS: u64 = 1_000_000_000;
 const SLOW_NS: u64 = 50_000_000;
 const PAUSE_KIB: u64 = 4_096;
 
-/// Some 20 s of commands, as `rounds` gives them.
+/// About 20 s of commands, as `rounds` gives them.
 fn rounds(made: &Made) -> Rounds {
     let mut samples = Vec::new();
     let (mut now_ns, mut written_kib, mut number) = (0, 0, 0);
