@@ -15,7 +15,7 @@ use crate::bound::ms;
 /// Fewer jobs say little about the largest.
 const JOBS_MIN: u64 = 100;
 
-/// What is needed of a record of `steady trace --json`.
+/// The used part of a record of `steady trace --json`.
 #[derive(Deserialize)]
 struct Record {
     schema: String,

@@ -148,7 +148,7 @@ fn find(dir: &Path) -> anyhow::Result<Vec<Found>> {
     Ok(incidents.into_iter().map(with_count).collect())
 }
 
-/// What is in the segments; of a damaged one nobody knows.
+/// The lives of the segments, except damaged ones.
 fn lives(dir: &Path) -> anyhow::Result<Vec<Identity>> {
     let paths = match recordings(dir) {
         Err(FilesError::NoFiles(_)) => Vec::new(),

@@ -141,7 +141,7 @@ fn ms(us: f64) -> String {
     format!("{:.3}", us / 1_000.0)
 }
 
-/// Published values beside the model's, and below why they differ.
+/// Published values next to the model's, followed by the reasons for differences.
 pub fn comparison(compared: &[Compared]) -> String {
     let head = ["where", "spans", "quantity", "printed", "model", "possible", "verdict"];
     let row = |value: &Compared| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady trace` of this kernel when the kernel loses events. Alone in its program: its load is in every trace that
-//! runs beside it.
+//! `steady trace` of this kernel when the kernel loses events. Alone in its program: its load would
+//! be in every other trace that runs at the same time.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady trace --sched`: who had the CPU that an I/O's thread waited for. Alone in its program: it takes a
-//! CPU from all that runs beside it.
+//! `steady trace --sched`: the thread that had the CPU that an I/O's thread waited for. Alone in
+//! its program: it takes a CPU from all other programs.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -31,7 +31,7 @@ fn traced_loop() -> Option<Loop> {
         skip("no events of the scheduler in /sys/kernel/tracing");
         return None;
     }
-    // What was never written is read in no time, and all of it between two bursts of the busy task.
+    // Blocks that were never written would be read in no time, between two bursts of the busy task.
     let mut fill = Command::new("dd");
     fill.args(["if=/dev/zero", "bs=1M", "count=16", "oflag=direct", "status=none"]);
     assert!(fill.arg(format!("of={}", disk.node)).status().unwrap().success());
@@ -117,7 +117,7 @@ fn the_thread_that_had_the_cpu_is_named_and_accounts_for_the_most_of_the_span() 
     let Some(disk) = traced_loop() else { return };
     let cpu = last_cpu();
     let Some(busy) = BusyTask::start(&cpu, "50") else { return };
-    // So that only a higher priority keeps it waiting.
+    // A real-time priority, so that only a higher one keeps it waiting.
     let before = ["chrt", "--fifo", "10", "taskset", "--cpu-list", &cpu];
     let output = trace_reads(&["--sched", "--json"], &disk, &before);
     let threads = busy.threads();

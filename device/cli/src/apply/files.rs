@@ -144,7 +144,7 @@ impl Files {
         pairs.map(|(key, value)| (key.to_string(), Value::from_text(value))).collect()
     }
 
-    /// What was written for this disk.
+    /// The files that were written for this disk.
     pub fn kept(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut candidates = vec![self.rule_path()];
         let units = self.root.join(UNITS);

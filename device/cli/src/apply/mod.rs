@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady apply`: set a disk up as a task set says, and keep it so.
+//! `steady apply`: set a disk up for a task set, and keep the settings.
 //!
-//! What is kept are files below /etc, which `files` makes and finds again; here are arguments, the
-//! bound that must hold, and the knobs of the running system.
+//! The settings are kept in files below /etc, which `files` makes and finds again. This file has
+//! the arguments, the bound that must hold, and the knobs of the running system.
 
 mod card;
 mod discards;
@@ -68,7 +68,7 @@ const TAGS_MIN: u64 = 16;
 const TAGS_WANTED: &str = "64";
 /// Where udev names disks by what no other has.
 const BY_ID: &str = "/dev/disk/by-id";
-/// Sizes that look-ahead is told the times of: its line goes through both.
+/// Sizes whose times look-ahead gets: its line goes through both.
 const MODEL_KIB: [u64; 2] = [4, 512];
 
 /// Set up a disk for a task set: scheduler, knobs and service I/O priorities
@@ -133,7 +133,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Settings of the disk, and the levels of services; `None`: a deadline may be missed, which was told.
+/// Settings of the disk, and the levels of services; `None` if a deadline may be missed, which this
+/// prints.
 fn settings(arguments: &Arguments) -> Result<Option<(Settings, Services)>, Failure> {
     let usage = Failure::with(Status::Usage);
     let Some(profile) = &arguments.profile else {

@@ -18,7 +18,7 @@ pub fn apply_rules_of_k2() {
     tell("/run/udev/control", &trigger, "the services start again");
 }
 
-/// systemd restarts a service as it has read it, until it is told to read again.
+/// systemd restarts a service by the files that it last read, until it reloads them.
 pub fn reload_services() {
     tell("/run/systemd/system", &["systemctl", "daemon-reload"], "the services start again");
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings that break a bound on latency, judged from what was seen. Pure: no file is read here.
+//! Settings that break a bound on latency, judged from facts about the system. Pure: no file is
+//! read here.
 //!
 //! docs/reference/k2.md, "Causes of delay", has the reasons and the sizes.
 

@@ -116,7 +116,7 @@ fn disk_of(major: u32, minor: u32) -> Option<String> {
     Some(disk.file_name()?.to_string_lossy().into_owned())
 }
 
-/// So that no write of the probe has to make room.
+/// Allocates the whole file, so that no write of the probe has to allocate blocks.
 fn fill(file: &File, stop: &Interrupt) -> anyhow::Result<()> {
     let buffer = AlignedBuffer::new(PART_BYTES as usize, false)?;
     for offset in (0..FILE_BYTES).step_by(PART_BYTES as usize) {

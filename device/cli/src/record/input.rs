@@ -105,7 +105,8 @@ impl InputArguments {
         self.framing == "mcap"
     }
 
-    /// Lines have one topic. A time that is kept (`keep_time`) is computed from what is known at the
+    /// Room for channels that are declared later. Lines have one topic, so there are none. With a
+    /// kept time (`keep_time`), the size of the pool is computed from the channels known at the
     /// start.
     pub fn late(&self, keep_time: bool, declared: usize, segment_bytes: u64) -> LateRoom {
         if !self.declares_topics() {
@@ -126,7 +127,7 @@ impl InputArguments {
         self.input.is_some()
     }
 
-    /// What can be known before it is opened.
+    /// Checks the input as far as possible without opening it.
     pub fn check(&self) -> anyhow::Result<()> {
         let Some(input) = &self.input else { return Ok(()) };
         let (socket, producers) = (matches!(input, Input::Socket(_)), self.producers);

@@ -10,7 +10,7 @@ use steadyio_recorder::source::now_ns;
 
 use super::notify::Notifier;
 
-/// What is known of a failure that lasts.
+/// A failure that lasts.
 #[derive(Clone, Copy)]
 struct Failing {
     since_ns: u64,

@@ -63,7 +63,7 @@ fn create(
     stop: &Interrupt,
     made: bool,
 ) -> Result<Store<FileStorage>, Failure> {
-    // Fails for what is in use, with --force, too.
+    // A device in use is an error, with --force, too.
     let mut storage =
         FileStorage::open(device, Access::Change).map_err(Failure::with(Status::Failed))?;
     if !arguments.force && !made {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady store`: extents by number on a device, without a file system.
 //!
-//! The work is in `steadyio_store`; this has its arguments, what is overwritten, and what is said.
+//! The work is in `steadyio_store`. This has its arguments, the check for data to overwrite, and
+//! its output.
 
 mod create;
 mod repair;

@@ -26,7 +26,7 @@ use crate::quantity::size;
 use crate::record_file::RecordFile;
 
 const SCHEMA: &str = "steadyio.store-transfer/1";
-/// What is in memory of a file, about.
+/// Approximate length of a file's part that is in memory.
 const PIECE_BYTES: usize = 4 << 20;
 const STANDARD: &str = "-";
 /// Whether to stop.
@@ -77,7 +77,7 @@ pub struct Get {
     json: bool,
 }
 
-/// What was transferred, and what that took of the device.
+/// The transferred extents, with the commands and the time of the device.
 #[derive(Default)]
 struct Transfers {
     /// Number and bytes.
@@ -168,7 +168,7 @@ struct Input {
 
 pub fn put(arguments: &Put, stop: &Interrupt) -> Result<Status, Failure> {
     let Put { device, .. } = arguments;
-    // Before the device is opened: a file that is not there is told first.
+    // Before the device is opened: a missing file is reported first.
     let mut inputs = inputs(&arguments.pairs)?;
     let mut store = open_to_change(device)?;
     for input in &inputs {

@@ -185,7 +185,7 @@ impl Arguments {
         above.or(self.trigger_late.then_some(Trigger::Late))
     }
 
-    /// The class of what it waits for.
+    /// The class of the requests that trigger it.
     pub fn worst_class(&self) -> Option<Class> {
         match self.trigger()? {
             Trigger::Above(_, class) => class,

@@ -93,7 +93,7 @@ fn other_cgroups(path: &str, trace: &Trace) -> Option<String> {
     }
 }
 
-/// What is known of the traced machine.
+/// The traced machine, as far as it is known.
 struct Origin {
     device: Option<Stack>,
     names: BTreeMap<Dev, String>,

@@ -17,7 +17,7 @@ use crate::progress::Pace;
 /// Between two readings of the clock.
 const EVENTS_PER_LOOK: u64 = 65_536;
 
-/// What is known of a capture beside its events.
+/// The properties of a capture that its events do not have.
 pub fn options_of(captured: &Captured) -> Options {
     let (sched_of_all, processes) = (captured.has_all_switches(), captured.processes());
     Options { sched_of_all, processes }

@@ -49,7 +49,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(found.contains(&child.id()), "its child");
-        assert!(found.len() > 2, "this thread beside the main one: {found:?}");
+        assert!(found.len() > 2, "this thread besides the main one: {found:?}");
     }
 
     #[test]

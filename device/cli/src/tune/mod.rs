@@ -193,7 +193,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(if is_whole { Status::Done } else { Status::Flawed })
 }
 
-/// Settings beside the knobs to choose; an error for people if they collide.
+/// Settings besides the knobs to choose; an error for users if they collide.
 fn settings(
     with: &[(String, Value)],
     choices: &Choices,

@@ -144,7 +144,7 @@ fn picked(report: &Report) -> String {
     text
 }
 
-/// What is left to say without a pick.
+/// The output without a pick.
 fn nearest(report: &Report) -> String {
     let Some(point) = report.picked_or_nearest() else { return String::new() };
     let value = match report.goal.tail_ns_max {

@@ -65,7 +65,7 @@ impl FlightRecorder {
         Ok(FlightRecorder { thread: Some(thread), end, said })
     }
 
-    /// What is new: late requests, and why it has ended, if it has.
+    /// New messages: late requests, and the reason if it has ended.
     pub fn said(&self) -> impl Iterator<Item = String> {
         self.said.try_iter()
     }

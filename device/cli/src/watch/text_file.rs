@@ -32,7 +32,7 @@ impl TextFile {
         Ok(TextFile { path: path.into(), failed: None })
     }
 
-    /// A failure is told once, and tried again in the next interval.
+    /// A failure is reported once, and the next interval tries again.
     pub fn replace(&mut self, snapshot: &Arc<Snapshot>) {
         let text = openmetrics(snapshot.clone());
         let result = RecordFile::create(&self.path).and_then(|file| file.show(&text));

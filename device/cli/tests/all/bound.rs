@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady bound` as a user runs it, and that its reference page shows what it prints.
+//! `steady bound` as a user runs it. Its reference page must show its output.
 
 use std::fs;
 use std::process::{Command, Output};

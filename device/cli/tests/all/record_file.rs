@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is at the place of an output file stays what it is. All outputs of a record go the same way;
-//! here those of `steady trace`, which a recorded trace is enough for.
+//! The place of an output file keeps its kind (FIFO, device, link), owner and mode. All outputs of
+//! a record go the same way. The tests use those of `steady trace`, for which a recorded trace is
+//! enough.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::Read;

@@ -151,7 +151,7 @@ fn create_loses_nothing_that_it_was_not_told_to() {
     let missing = place.at("missing");
     let missing = missing.to_str().unwrap();
     assert!(refused(2, &["create", missing]).contains("--size makes a file"));
-    // What was made for nothing is not left.
+    // A failed create leaves no file.
     let said = refused(2, &["create", missing, "--size", "1M"]);
     assert!(said.contains("1048576 bytes are too few"), "{said}");
     assert!(refused(2, &["create", missing, "--size", "1M", "--align", "5000"]).contains("5000"));

@@ -34,7 +34,7 @@ fn run(sysfs: &Sysfs, arguments: &[&str]) -> Output {
     command(sysfs, arguments).output().unwrap()
 }
 
-/// One that runs until it is told to end.
+/// A command that runs until a signal ends it.
 struct Running {
     child: Child,
     out: Lines<BufReader<ChildStdout>>,

@@ -148,7 +148,7 @@ fn arrivals_are_kept_beside_fio() {
     let record = valid_record(&output);
     let result = &record["results"][0];
     assert_eq!(result["classes"]["rt"]["count"], 100);
-    assert!(result["classes"]["bg"]["count"].as_u64().unwrap() > 0, "fio ran beside it");
+    assert!(result["classes"]["bg"]["count"].as_u64().unwrap() > 0, "fio ran meanwhile");
     // The last of 100 comes after 200 ms, half a millisecond sooner at most.
     let duration_ns = result["duration_ns"].as_u64().unwrap();
     assert!(duration_ns >= 199_500_000, "{duration_ns} ns: not all arrivals can have come");

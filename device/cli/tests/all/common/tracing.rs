@@ -66,7 +66,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 pub fn start(arguments: &[&str]) -> Child {
     let mut command = trace(arguments);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A new instance is on for a moment before it is told what to trace.
+    // A new instance traces for a moment before its filters are set.
     let traces = |instance: &PathBuf| {
         let is_on = |file: &str| {
             let text = fs::read_to_string(instance.join(file));
@@ -96,7 +96,7 @@ pub fn run(program: &str, arguments: &[&str]) {
     assert!(status.success(), "{program} {arguments:?}");
 }
 
-/// Makes a file system, and mounts it at `mnt` beside the disk's file.
+/// Makes a file system, and mounts it at `mnt` in the directory of the disk's file.
 pub fn mounted_ext4(disk: &Loop) -> String {
     let mount = disk.dir.path().join("mnt");
     fs::create_dir(&mount).unwrap();

@@ -149,7 +149,7 @@ fn assert_refused(output: &Output, why: &str) {
 #[test]
 fn what_was_kept_survives_a_kill_and_many_rotations_until_it_is_released() {
     let pool = Pool::new();
-    // What is not durable when the answer comes would be lost.
+    // Records that are not durable when the answer comes would be lost.
     let mut recorder = pool.record("8", 0, &["--loss-window", "1s"]);
     let sent = 5 * SEGMENT_RECORDS / 2;
     recorder.send(sent);

@@ -95,7 +95,7 @@ fn lines_of_stdin_are_records_of_one_topic() {
     let child = record(dir.path(), &["--input", "-", "--topic", "/log", "--size", "100"]);
     let long = "x".repeat(500);
     let output = send(child, format!("first\n\n{long}\nlast").as_bytes());
-    // The long line is lost, and that is told.
+    // The long line is lost, and the command reports that.
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert_eq!((total(&output, "received"), total(&output, "durable")), (4, 3));
     let lines: Vec<_> = read(dir.path())["/log"].iter().map(|(_, line)| line.clone()).collect();

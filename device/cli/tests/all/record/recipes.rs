@@ -138,7 +138,7 @@ fn the_flusher_is_put_back_when_it_is_terminated() {
     let output = end(child, Signal::TERM);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert_eq!(expire(), before);
-    // What was not written is cut off.
+    // The unwritten end of the file is cut off.
     let result = valid_json(&output, SCHEMA);
     assert_eq!(files(dir.path(), "recording-").1, records(&result, "durable") * 4_096);
 }

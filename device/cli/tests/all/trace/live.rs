@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady trace` of this kernel: what it finds, and who may ask for what.
+//! `steady trace` of this kernel: its results, and the privileges that it needs.
 
 use std::collections::BTreeMap;
 use std::fs;

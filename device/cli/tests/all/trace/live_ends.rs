@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How `steady trace` of this kernel ends: by itself, by signals, with what is in its way; and that it leaves
+//! How `steady trace` of this kernel ends: by itself, by signals, and at errors. It must leave
 //! nothing behind.
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::common::tracing::{
 };
 use crate::common::{Loop, stderr, valid_json};
 
-/// A program that says when it runs, and makes a file if it is told to end.
+/// A program that prints when it runs, and makes a file when a signal ends it.
 fn told(disk: &Loop) -> (String, PathBuf, PathBuf) {
     let (ready, mark) = (disk.dir.path().join("ready"), disk.dir.path().join("told"));
     let script = format!(
@@ -69,7 +69,7 @@ fn a_second_ctrl_c_kills_a_program_that_does_not_end() {
     let pid = child.id();
     until("the program runs", || ready.exists());
     send(&child, Signal::INT);
-    until("the program was told", || told.exists());
+    until("the program got the signal", || told.exists());
     send(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
@@ -219,7 +219,8 @@ fn a_ring_keeps_the_end_of_what_memory_cannot_hold() {
     let held = fs::read_dir(kept).unwrap().map(|entry| entry.unwrap());
     let pages = held.filter(|entry| entry.file_name().to_string_lossy().ends_with(".raw"));
     let bytes: u64 = pages.map(|entry| entry.metadata().unwrap().len()).sum();
-    // A fifth of what the calls leave: what comes between two looks at the buffers is more than half of memory.
+    // A fifth of the calls' events: those of one interval between two reads of the buffers fill
+    // more than half of memory.
     assert!(bytes > 0 && bytes < 8 << 20, "{bytes} bytes are kept");
 }
 

@@ -14,7 +14,7 @@ use steadyio_testing::skip;
 use crate::common::tracing::{SCHEMA, mounted_ext4, run, start, trace, traced_loop};
 use crate::common::{Loop, stderr, valid_json};
 
-/// `timed(call, ...)` adds to what is printed at the end.
+/// `timed(call, ...)` adds to the time that the program prints at the end.
 const PROLOGUE: &str = "\
 import mmap, os, random, sys, time
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
@@ -39,7 +39,8 @@ impl Mounted {
         Some(Mounted { place: mounted_ext4(&disk), disk })
     }
 
-    /// Of 24 MiB, all written. Who reads it from the device calls `DROP_PAGES` first.
+    /// A file of 24 MiB, all written. A program that reads it from the device calls `DROP_PAGES`
+    /// first.
     fn written_file(&self) -> String {
         let path = format!("{}/written", self.place);
         fs::write(&path, vec![7_u8; 24 << 20]).unwrap();
@@ -169,8 +170,9 @@ fn of_memory_that_is_read_from_a_file() {
     }
 }
 
-/// Of each touch its begin, its end and how often the thread slept in it; and the faults of the trace. The program is
-/// traced when it has started, as its own start has faults too, and until what the last touch reads ahead is read.
+/// Returns for each touch its begin, its end and how often the thread slept in it; and the faults
+/// of the trace. Tracing starts when the program has started, because its own start has faults too.
+/// It ends when the readahead of the last touch is over.
 fn faults_measured(mounted: &Mounted) -> (Vec<[u64; 3]>, Vec<(u64, u64)>) {
     let file = |name: &str| mounted.disk.dir.path().join(name);
     let (go, said, rows) = (file("go"), file("said"), file("rows"));
@@ -206,8 +208,9 @@ fn faults_measured(mounted: &Mounted) -> (Vec<[u64; 3]>, Vec<(u64, u64)>) {
     (serde_json::from_slice(&fs::read(&said).unwrap()).unwrap(), faults.collect())
 }
 
-/// A ring, by the system calls themselves: fio's time of an fsync leaves out the call that submits it. `operate` has all
-/// its operations done one after the other in one call, beside which what Python takes for a call is little.
+/// A ring, by the system calls themselves: fio's time of an fsync leaves out the call that submits
+/// it. `operate` has all its operations done one after the other in one call. Python's own time for
+/// a call is little in comparison.
 const RING: &str = "\
 import ctypes, struct
 libc, number = ctypes.CDLL(None), ctypes.c_uint.from_buffer
