@@ -5,15 +5,15 @@
  * A recording is a directory of segments of equal size, each a plain MCAP file, the oldest
  * overwritten first. Its life:
  *
- *	steadyio_open()		copies the configuration
- *	steadyio_add_channel()	one stream of records; as often as needed, also while recording
- *	steadyio_start()	checks everything, makes the segments, starts the writer thread
- *	steadyio_append()	copies a record into locked memory; wait-free
- *	steadyio_flush()	waits until what was appended so far is durable; not for real-time threads
+ *	steadyio_open()		copies the configuration.
+ *	steadyio_add_channel()	adds a stream of records; as often as needed, also while recording.
+ *	steadyio_start()	checks everything, makes the segments, starts the writer thread.
+ *	steadyio_append()	copies a record into locked memory; wait-free.
+ *	steadyio_flush()	waits until all records so far are durable; not for real-time threads.
  *	steadyio_keep_incident() keeps the last seconds from being overwritten; not for real-time
- *				threads
- *	steadyio_finish()	makes everything durable, ends the segment, stops the writer thread
- *	steadyio_close()	frees the recorder and its channels
+ *				threads.
+ *	steadyio_finish()	makes everything durable, ends the segment, stops the writer thread.
+ *	steadyio_close()	frees the recorder and its channels.
  *
  * Functions return an enum steadyio_status, unless stated otherwise. Negative values are errors:
  * nothing was done, and steadyio_error() names the argument and the reason.
@@ -86,7 +86,7 @@ enum steadyio_on_failure {
 	 * rings, and are lost when those are full.
 	 */
 	STEADYIO_WAIT = 0,
-	/* Recording ends, and what is durable is kept; what comes later is lost, and counted. */
+	/* Recording ends. Durable records are kept; later ones are lost, and counted. */
 	STEADYIO_EXIT = 1,
 };
 
@@ -95,7 +95,7 @@ enum steadyio_state {
 	STEADYIO_RECORDING = 0,
 	/* The device fails; steadyio_trouble() says how. */
 	STEADYIO_WAITING = 1,
-	/* What is appended now is lost. */
+	/* The recording has ended: further records are lost. */
 	STEADYIO_ENDED = 2,
 };
 
@@ -298,8 +298,9 @@ int steadyio_append_published(struct steadyio_channel *channel, uint64_t log_tim
 			      uint64_t publish_time_ns, const void *data, size_t bytes);
 
 /*
- * Waits until what was appended before is durable. STEADYIO_TIMEOUT if that takes longer,
- * STEADYIO_LOST if a record was lost before the call, or during it; each loss is told by one flush.
+ * Waits until all records appended before are durable. Returns STEADYIO_TIMEOUT if that takes
+ * longer, and STEADYIO_LOST if a record was lost before the call, or during it. One flush reports
+ * each loss.
  */
 int steadyio_flush(struct steadyio_recorder *recorder, uint64_t timeout_ms);
 

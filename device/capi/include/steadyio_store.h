@@ -6,23 +6,23 @@
  * number of bytes, and has its contents replaced as a whole: new ones go to a new place, and count
  * when they and their record are durable. A power cut leaves the contents before or after.
  *
- *	steadyio_store_create()	makes an empty store; steadyio_store_open() opens one that is there
- *	steadyio_store_add()	makes an extent; staged
- *	steadyio_store_write()	replaces an extent's contents; staged
- *	steadyio_store_delete()	deletes an extent; staged
- *	steadyio_store_flush()	makes all that was staged durable, or, if power fails, nothing of it
- *	steadyio_store_unload()	write and flush
- *	steadyio_store_load()	fills a buffer with an extent's contents
- *	steadyio_store_check()	reads an extent's contents, and tells whether they are damaged
- *	steadyio_store_close()	forgets what is staged
+ *	steadyio_store_create()	makes an empty store; steadyio_store_open() opens an existing one.
+ *	steadyio_store_add()	makes an extent; staged.
+ *	steadyio_store_write()	replaces an extent's contents; staged.
+ *	steadyio_store_delete()	deletes an extent; staged.
+ *	steadyio_store_flush()	makes all staged changes durable, or, if power fails, none of them.
+ *	steadyio_store_unload()	is write and flush.
+ *	steadyio_store_load()	fills a buffer with an extent's contents.
+ *	steadyio_store_check()	reads an extent's contents, and returns whether they are damaged.
+ *	steadyio_store_close()	drops staged changes.
  *
- * What is staged is seen by this store at once. All of what a store knows of its extents is in
- * memory: a load takes load_commands commands of the device and no other.
+ * This store sees staged changes at once. All metadata of the extents is in memory: a load takes
+ * load_commands commands of the device and no other.
  *
  * Functions return an enum steadyio_status, or an enum steadyio_store_status. Negative values are
- * errors: nothing was changed, and steadyio_error() says what was wrong. Only if a write or flush
- * of the records fails is it unknown whether the changes are durable: then every later change is
- * STEADYIO_STATE, and a store that is opened again tells.
+ * errors: nothing was changed, and steadyio_error() describes the error. Only if a write or flush
+ * of the records fails is it unknown whether the changes are durable. Every later change then
+ * returns STEADYIO_STATE; open the store again to see its contents.
  *
  * Threads: a store may be used from several threads; one call runs at a time. None of them is for a
  * thread that must not wait for the device.
@@ -55,7 +55,7 @@ enum steadyio_store_status {
 enum steadyio_store_flags {
 	/* Open: nothing is changed, and others may read, too. */
 	STEADYIO_STORE_READ_ONLY = 1,
-	/* Create: overwrite what the device or file holds. What is mounted is never overwritten. */
+	/* Create: overwrite existing data. A mounted device is never overwritten. */
 	STEADYIO_STORE_FORCE = 2,
 };
 
@@ -165,7 +165,7 @@ int steadyio_store_next(struct steadyio_store *store, uint64_t from_id,
 
 int steadyio_store_stats(struct steadyio_store *store, struct steadyio_store_stats *stats);
 
-/* What is staged and not flushed is lost. NULL does nothing. */
+/* Staged changes that are not flushed are lost. NULL does nothing. */
 void steadyio_store_close(struct steadyio_store *store);
 
 #ifdef __cplusplus

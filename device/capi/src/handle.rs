@@ -216,7 +216,7 @@ impl RecorderHandle {
         self.start_unless(&Interrupt::default())
     }
 
-    /// The same, unless it is told to stop while it makes the segments.
+    /// The same, but `stop` interrupts making the segments.
     pub fn start_unless(&self, stop: &Interrupt) -> Result<Status, Error> {
         let mut state = self.lock()?;
         if !matches!(state.stage, RecorderState::Open) {
@@ -244,7 +244,7 @@ impl RecorderHandle {
         Ok(Status::Ok)
     }
 
-    /// Waits until what was received so far is durable, or known to be lost.
+    /// Waits until all records received so far are durable, or known to be lost.
     pub fn flush(&self, timeout: Duration) -> Result<Status, Error> {
         Ok(match self.begin_flush()?.wait(timeout) {
             Flushed::Durable => Status::Ok,
@@ -253,8 +253,8 @@ impl RecorderHandle {
         })
     }
 
-    /// Waits until what was received last is kept, and returns how much of the time that is; with
-    /// `Timeout` it is kept, and not durable yet.
+    /// Waits until the last records are kept, and returns the time that they cover. With `Timeout`
+    /// they are kept, and not durable yet.
     pub fn keep_incident(&self, name: &str, last: Duration) -> Result<(Status, Duration), Error> {
         let keeper = match &self.lock()?.stage {
             RecorderState::Recording(recorder) => Arc::clone(recorder.keeper()),

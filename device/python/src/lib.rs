@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The native half of the Python package `steadyio`: the recorder and its reader.
 //!
-//! It is made with PyO3 and not with cffi, because `append()` keeps the interpreter's lock: cffi
-//! gives the lock up around each call, and a thread that wants it back may wait for a whole switch
+//! It is made with PyO3 and not with cffi, because `append()` keeps the interpreter's lock. cffi
+//! gives the lock up around each call. A thread that wants it back may then wait for a whole switch
 //! interval, 5 ms, behind one that computes. Only calls that wait anyway give it up. The reader is
 //! that of `steady export`, which has no C interface.
 //!
-//! Reading order: `errors` (statuses become exceptions), `waiting` (what takes long, and
-//! Ctrl-C), `options` (arguments become the structs of `steadyio.h`), `recorder`, `channel`,
+//! Reading order: `errors` (statuses become exceptions), `waiting` (long calls, and Ctrl-C),
+//! `options` (arguments become the structs of `steadyio.h`), `recorder`, `channel`,
 //! `reading`. The package's types are in `steadyio/types.py`.
 
 mod bytes;

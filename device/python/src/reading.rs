@@ -222,7 +222,7 @@ impl Reading {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is not in it, though it had been safe; None if nothing.
+    /// The missing data in words; None if nothing is missing.
     fn damage(&self, missing: &Missing) -> Option<String> {
         let mut parts = missing.damage();
         parts.extend(self.survey.losses.iter().map(|loss| loss.describe()));
@@ -266,7 +266,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// What was recorded and could not be read so far: Missing.
+    /// Recorded data that could not be read so far: Missing.
     #[getter]
     fn missing<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let missing = self.lock(py).merge.missing;
@@ -350,12 +350,12 @@ pub enum Paths {
 /// Read recordings: an iterator over Messages in the order of their log times.
 ///
 /// path: directory of a recording, or a segment; or a list of such. A recorder may be running:
-/// then all is read that was durable when the call began, at least. topics: names, in which * stands
-/// for any characters; default: all. from_ns and to_ns: log times, from the first up to the last,
-/// which is not included.
+/// then at least all records are read that were durable when the call began. topics: names, where *
+/// stands for any characters; default: all. from_ns and to_ns: log times, from the first up to the
+/// last, which is not included.
 ///
-/// Nothing is changed. What was once safe and cannot be read any more raises MissingWarning at the
-/// end of the iteration. Raises InvalidError for a topic that is not there, FailedError if nothing
+/// Nothing is changed. The end of the iteration raises MissingWarning if data that had been durable
+/// cannot be read any more. Raises InvalidError for a topic that is not there, FailedError if nothing
 /// can be read.
 #[pyfunction]
 #[pyo3(signature = (path, topics=None, *, from_ns=None, to_ns=None))]

@@ -83,9 +83,10 @@ struct Topics {
 /// of Topics, one at least. By keyword, None meaning the default:
 ///
 /// segment_bytes: default 64 MiB.
-/// segments, keep_bytes, keep_free_bytes, keep_s: how much is kept; one of them. So many segments
-/// (default 8); as many as fit into so many bytes; as many as leave so many bytes of the file system
-/// free; enough for so many seconds, if every topic has a period and late_topics is 0.
+/// segments, keep_bytes, keep_free_bytes, keep_s: how much is kept; one of them. segments is their
+/// number (default 8). keep_bytes: as many as fit into so many bytes. keep_free_bytes: as many as
+/// leave so many bytes of the file system free. keep_s: enough for so many seconds, if every topic
+/// has a period and late_topics is 0.
 /// loss_window_s: how much a power cut may lose, in seconds. Default 0.5.
 /// unit_bytes: largest write. Default 1 MiB.
 /// longest_record_bytes: longest record that a topic may have, 64 MiB at most. Default: what
@@ -274,10 +275,10 @@ impl Recorder {
         Ok(channel)
     }
 
-    /// Wait until what was appended before is durable: for timeout_s seconds at most.
+    /// Wait until all records appended before are durable: for timeout_s seconds at most.
     ///
     /// Raises FlushTimeoutError if that takes longer, LostError if a record was lost before or
-    /// meanwhile; each loss is told by one flush.
+    /// meanwhile. One flush reports each loss.
     #[pyo3(signature = (timeout_s=10.0))]
     fn flush(&self, py: Python<'_>, timeout_s: f64) -> PyResult<()> {
         self.core.check()?;
@@ -391,7 +392,7 @@ impl Recorder {
         topics.channels.iter().map(handle).collect()
     }
 
-    /// An outcome with the numbers of what was lost.
+    /// An outcome with the numbers of lost records.
     fn explained(&self, outcome: Outcome) -> Outcome {
         if !outcome.is(Status::Lost) && !outcome.is(Status::Full) {
             return outcome;

@@ -25,7 +25,7 @@ pub struct Schema {
     pub data: Vec<u8>,
 }
 
-/// What is declared of a topic.
+/// The declaration of a topic.
 #[derive(Debug, FromPyObject)]
 pub struct Topic {
     pub name: String,
@@ -38,7 +38,7 @@ pub struct Topic {
     pub latched: bool,
 }
 
-/// What was declared; another object raises TypeError.
+/// The declaration; another object raises TypeError.
 pub fn topic(object: &Bound<'_, PyAny>) -> PyResult<Topic> {
     let class = object.py().import("steadyio.types")?.getattr("Topic")?;
     if object.is_instance(&class)? {

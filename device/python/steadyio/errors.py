@@ -7,7 +7,7 @@ class Error(Exception):
 
 
 class InvalidError(Error, ValueError):
-    """An argument is wrong: the text names it, its value and what is allowed. Nothing was done."""
+    """An argument is wrong: the text has its name, value and allowed values. Nothing was done."""
 
 
 class StateError(Error, RuntimeError):
@@ -27,7 +27,7 @@ class FlushTimeoutError(Error, TimeoutError):
 
 
 class LostError(Error):
-    """Not every record is durable, or will be; the ledger says what was lost."""
+    """Not every record is durable, or will be; the ledger counts the losses."""
 
 
 class FullError(LostError):

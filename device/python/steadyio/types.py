@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What is declared, and what is told."""
+"""Declarations, and results."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Stats(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """What was recorded and could not be read."""
+    """Recorded data that could not be read."""
 
     blocks: int
     """Between blocks that are there, or changed since they were written."""

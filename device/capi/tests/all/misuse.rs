@@ -278,7 +278,7 @@ fn a_control_socket_answers_from_start_to_finish() {
             assert!(!socket.exists());
             steadyio_close(recorder);
         }
-        // One that cannot be made is told before anything else is.
+        // A socket that cannot be made is reported before anything else is made.
         std::fs::write(&socket, "").unwrap();
         let inside = path.join("inside");
         let dir = CString::new(inside.to_str().unwrap()).unwrap();

@@ -105,7 +105,7 @@ fn contents_go_in_and_come_out() {
         assert_eq!(steadyio_store_unload(store, 7, data, 70_000), 0, "{}", said());
         assert_eq!(steadyio_store_write(store, 7, data, 5), 0);
         steadyio_store_close(store);
-        // What was not flushed is not there.
+        // A change that was not flushed is gone.
         assert_eq!(steadyio_store_open(path.as_ptr(), 1, &mut store), 0, "{}", said());
         assert_eq!(steadyio_store_next(store, 0, &mut extent), 0);
         assert_eq!((extent.id, extent.valid_bytes, extent.bytes), (7, 70_000, 100_000));
