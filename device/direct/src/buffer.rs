@@ -79,9 +79,9 @@ pub struct Buffer {
 
 impl Buffer {
     /// Maps the first `bytes` of a file, and tries each way. `target` is where data will go to or
-    /// come from: a directory on a file system, a block device, or /dev/chardiskN. Each way reads one
-    /// block of it. Meanwhile the first and the last block of the memory change, and get their
-    /// contents back: no other thread may write to them then.
+    /// come from: a directory on a file system, a block device, or /dev/chardiskN. Each way only
+    /// reads one block of it. Meanwhile the first and the last block of the memory change, and get
+    /// their contents back: no other thread may write to them then.
     pub fn from_fd(fd: BorrowedFd, bytes: u64, target: &Path) -> Result<Buffer, BufferError> {
         let name = name_of(fd);
         let kind = MemoryKind::of(fd)

@@ -355,8 +355,8 @@ pub enum Paths {
 /// last, which is not included.
 ///
 /// Nothing is changed. The end of the iteration raises MissingWarning if data that had been durable
-/// cannot be read any more. Raises InvalidError for a topic that is not there, FailedError if nothing
-/// can be read.
+/// cannot be read any more. Raises InvalidError for a topic that is not there, FailedError if
+/// nothing can be read.
 #[pyfunction]
 #[pyo3(signature = (path, topics=None, *, from_ns=None, to_ns=None))]
 pub fn read(

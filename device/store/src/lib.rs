@@ -2,10 +2,10 @@
 //! A store: contiguous extents of a device by number, instead of a file system.
 //!
 //! A file system chooses where a file lies, and so how many commands a read takes. Here the data of
-//! an id are one range of the device, and all metadata is in memory: loading n bytes takes `n /
-//! command_bytes` commands, rounded up, and no other. New contents go to a new place. One record of
-//! 4 KiB then publishes them, together with all other changes, so a power cut leaves the state
-//! before or after.
+//! an id are one range of the device, and all metadata is in memory: loading n bytes takes
+//! `n / command_bytes` commands, rounded up, and no other. New contents go to a new place. One
+//! record of 4 KiB then publishes them, together with all other changes, so a power cut leaves the
+//! state before or after.
 //!
 //! A store has no names, no directories, no extents that grow, and one writer at a time.
 //!

@@ -251,7 +251,7 @@ pub struct Trace {
     /// Calls without a request of their own, in the order of their end: memory or requests of other
     /// calls served them, or their requests are not all known.
     pub calls_without_request: Vec<Io>,
-    /// Counts of events, and of those that matched nothing.
+    /// Counts of events and requests, and of those that could not be matched.
     pub account: Coverage,
     /// Missing kinds of event, with the consequence.
     pub missing: Vec<Missing>,
