@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Anticipation: is the device left idle for a real-time request that is about to come?
+ * Anticipation: leaves the device idle for a real-time request that comes soon.
  *
- * Problem: pieces that are cut to rt_block_us shortly before a request block it all the same, and
- * are so short that the device spends its time on commands, not on data. Where the time of the
- * request is well known, the background loses little if it stops before that.
+ * Problem: pieces that end within rt_block_us still block a request that comes shortly after their
+ * dispatch, and are so short that the device spends its time on commands, not data. If the time of
+ * the request is well known, the background loses little by stopping before it.
  *
- * The device is left idle if that takes at most 1/K2_IDLE_PARTS of the gap between two requests,
- * 1/K2_IDLE_PARTS_ALL of the time since it was decided for another one, and K2_IDLE_NS_MAX. Decided
- * once for each request.
+ * The device may be left idle for 1/K2_IDLE_PARTS of the gap between two requests, for
+ * 1/K2_IDLE_PARTS_ALL of the time since the last decision for another request, and for
+ * K2_IDLE_NS_MAX. There is one decision for each request.
  */
 #ifndef K2_ANTICIPATION_H
 #define K2_ANTICIPATION_H
@@ -20,14 +20,14 @@
 #define K2_IDLE_NS_MAX	  4000000ULL
 
 struct k2_anticipation {
-	u64 since_ns; /* decided for the request that follows this one, */
-	u64 decided_ns; /* at this time, */
-	u64 gap_ns; /* and so long after the last decision */
+	u64 since_ns; /* the decision is for the request after this one, */
+	u64 decided_ns; /* was made at this time, */
+	u64 gap_ns; /* and this long after the last one */
 	bool waits;
-	u64 count; /* of requests that the device is left idle for */
+	u64 count; /* requests that the device was left idle for */
 };
 
-/* Is the device to be left idle for @next, where a piece takes @piece_ns otherwise? */
+/* Should the device stay idle for @next, where a piece takes @piece_ns otherwise? */
 static inline bool k2_anticipates(struct k2_anticipation *anticipation,
 				  const struct k2_window *next, u64 piece_ns, u64 now_ns)
 {

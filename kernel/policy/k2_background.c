@@ -4,7 +4,7 @@
 #define FLOW_BIT(flow) (1U << (flow))
 #define ALL_FLOWS      (FLOW_BIT(K2_FLOWS) - 1)
 
-/* The flows with something queued, one bit each. */
+/* The flows that have a request queued, one bit each. */
 static u32 flows_of(u32 waiting)
 {
 	return (waiting & K2_BEST_EFFORT_BITS) >> K2_QUEUE_BEST_EFFORT;
@@ -34,7 +34,7 @@ u32 k2_background_take_flow(struct k2_background *background, u32 waiting, u32 k
 	return queue;
 }
 
-/* Called with some flow waiting. */
+/* At least one flow has a request queued. */
 static u32 next_flow(const struct k2_background *background, u32 waiting)
 {
 	u32 flows = flows_of(waiting);

@@ -14,14 +14,14 @@ static bool has_queue(const struct k2_policy *policy)
  */
 static bool keeps_pace(const struct k2_policy *policy, const struct k2_offer *offer)
 {
-	/* With one in flight no device was seen to gain from a pace. */
+	/* With one request in flight, no tested device gained from a pace. */
 	return offer->op == OP_WRITE && offer->queue > K2_QUEUE_METADATA && has_queue(policy);
 }
 
 /*
- * A thread in fsync waits for the journal, whose thread is not of its class. The block layer does
- * not say so. While the last request of each real-time process was a write, each may be in fsync.
- * Then the journal is not cut: each piece would wait for its turn behind requests that bypass k2.
+ * A thread in fsync waits for the journal's thread, which has another I/O class. While the last
+ * request of each real-time process was a write, each may be in fsync. Then journal requests stay
+ * whole: each piece would queue behind requests that bypass k2.
  */
 static bool may_be_fsync(const struct k2_lookahead *ahead, const struct k2_offer *offer, u64 now_ns)
 {
@@ -29,7 +29,7 @@ static bool may_be_fsync(const struct k2_lookahead *ahead, const struct k2_offer
 	       k2_streams_may_sync(&ahead->streams, K2_RT_LEVELS, ahead->rt_idle_ns, now_ns);
 }
 
-/* Nothing is cut smaller, or elsewhere. */
+/* Requests are split at multiples of this. */
 static u32 block_bytes(const struct k2_offer *offer)
 {
 	return offer->block_bytes > K2_PIECE_MIN ? offer->block_bytes : K2_PIECE_MIN;
@@ -44,7 +44,7 @@ static struct k2_cut cut_of(const struct k2_policy *policy, const struct k2_offe
 		.inflight = k2_policy_inflight(policy),
 		.rt_inflight = policy->inflight[K2_CLASS_RT],
 		.is_rt = offer->queue < K2_RT_LEVELS,
-		/* Nothing real-time would be dispatched meanwhile. */
+		/* No real-time request could be dispatched meanwhile. */
 		.may_wait = offer->queue >= K2_RT_LEVELS && !(policy->queues_waiting & K2_RT_BITS),
 		.is_paced = keeps_pace(policy, offer),
 	};
@@ -74,7 +74,7 @@ static void decide_cut(struct k2_lookahead *ahead, const struct k2_policy *polic
 		decision->hold_until_ns = cut.inflight ? 0 : cut.wait_until_ns;
 }
 
-/* Split by size, or as look-ahead and the pace of writes have it. */
+/* Decides by split_kib, or by look-ahead and the pace of writes. */
 static void decide_undeclared(struct k2_lookahead *ahead, const struct k2_policy *policy,
 			      const struct k2_offer *offer, struct k2_decision *decision,
 			      u64 now_ns)
@@ -98,7 +98,7 @@ static void decide_undeclared(struct k2_lookahead *ahead, const struct k2_policy
 		decision->is_unguarded = false;
 }
 
-/* No more than keeps the bounds of declared tasks of higher levels. */
+/* Lowers the decision to a size that keeps the bounds of declared tasks of higher levels. */
 static void decide_declared(struct k2_lookahead *ahead, const struct k2_policy *policy,
 			    const struct k2_offer *offer, struct k2_decision *decision, u64 now_ns)
 {
@@ -116,7 +116,7 @@ static void decide_declared(struct k2_lookahead *ahead, const struct k2_policy *
 		.forced_past = is_background ? rt_queued : 0,
 	};
 
-	/* What the device has besides is not known. */
+	/* The device has commands whose times are not known. */
 	if (k2_policy_inflight(policy) != declared->flight_count)
 		decision->bytes = 0;
 	else

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The decision at each dispatch: how much of a request goes to the device now, or until when it
- * is held.
+ * The decision at each dispatch: how many bytes of a request go to the device now, or until when
+ * the request is held.
  *
- * Split by size (split_kib), look-ahead (rt_block_us), the pace of writes and the exceptions from
- * them meet here and nowhere else. k2_guard.c calls this in the kernel, lab/simulate and
- * tests/policy in simulations: what they simulate is what the kernel does.
+ * This file alone combines splitting by size (split_kib), look-ahead (rt_block_us), the pace of
+ * writes and their exceptions. k2_guard.c calls it in the kernel; lab/simulate and tests/policy
+ * call it in simulations, which therefore decide as the kernel does.
  *
  * No allocation, no lock, no clock. The caller serialises all calls.
  */
@@ -15,7 +15,7 @@
 #include "k2_lookahead.h"
 #include "k2_policy.h"
 
-/* Without a stream, one command in so many is watched, so that the device is known to the first. */
+/* While no process is guarded, one command in this many is measured, to learn the device. */
 #define K2_WATCHED_EVERY 16
 
 /* A request at the head of its queue. */
@@ -25,30 +25,30 @@ struct k2_offer {
 	u32 bytes;
 	u32 block_bytes; /* of the device */
 	bool may_split;
-	bool is_timed; /* a read or write: how long it takes is known */
+	bool is_timed; /* a read or write, whose time can be predicted */
 };
 
 struct k2_decision {
 	u32 bytes; /* 0: nothing now */
 	/*
-	 * With 0 bytes: when to ask again. Earlier if a real-time request comes or a command ends;
-	 * 0: only then.
+	 * With 0 bytes: when to ask again, or earlier, when a real-time request comes or a command
+	 * ends. 0: only then.
 	 */
 	u64 hold_until_ns;
 	bool is_watched; /* k2_lookahead_watch(), else k2_lookahead_unwatched() */
 	bool is_unguarded; /* the bound does not cover it, see k2_policy.h */
-	bool is_cut; /* these two were computed */
-	u64 room_ns; /* for how long the device may work on it */
-	u64 piece_ns; /* for how long it is believed to */
+	bool is_cut; /* room_ns and piece_ns were computed */
+	u64 room_ns; /* the longest time that the device may work on it */
+	u64 piece_ns; /* the predicted time of the piece */
 };
 
-/* Does rt_block_us apply? split_kib comes first. */
+/* Does rt_block_us apply? A set split_kib disables it. */
 static inline bool k2_looks_ahead(const struct k2_lookahead *ahead, const struct k2_policy *policy)
 {
 	return ahead->rt_block_ns && !policy->split_bytes;
 }
 
-/* Before which real-time level's requests must one of @queue be out of the way? */
+/* Requests of real-time levels before this one must not wait long for a request of @queue. */
 static inline u32 k2_guarded_level(u32 queue)
 {
 	return queue < K2_RT_LEVELS ? queue : K2_RT_LEVELS;
@@ -61,16 +61,16 @@ static inline bool k2_decision_needs_time(const struct k2_lookahead *ahead,
 	return (k2_looks_ahead(ahead, policy) && ahead->streams.used) || ahead->declared.used;
 }
 
-/* Is there no real-time process of a level before @level that look-ahead guards? */
+/* Does look-ahead guard no real-time process of a level before @level? */
 static inline bool k2_guards_nobody(const struct k2_lookahead *ahead, u32 level, u64 now_ns)
 {
 	return !ahead->streams.used || !k2_lookahead_guards(ahead, level, now_ns);
 }
 
 /*
- * Then k2_decide() would have a request of @queue go as a whole, unless there are declared tasks.
- * Returns whether it is watched: real-time always, as background joins it only if its time is
- * known, and as the pace of writes depends on whether those of real-time stall.
+ * If it guards none, k2_decide() dispatches requests of @queue whole, unless there are declared
+ * tasks. Returns whether to measure this one. Real-time always is: background runs alongside it
+ * only if its time is known, and the pace of writes depends on real-time stalls.
  */
 static inline bool k2_decide_whole(struct k2_lookahead *ahead, u32 queue)
 {
@@ -81,9 +81,9 @@ static inline bool k2_decide_whole(struct k2_lookahead *ahead, u32 queue)
 }
 
 /*
- * Called before k2_policy_dispatch(). @now_ns: monotonic; anything unless
- * k2_decision_needs_time().
- * Changes what look-ahead keeps about holding back, never the policy.
+ * The caller calls this before k2_policy_dispatch(). @now_ns: monotonic; it may be anything if
+ * k2_decision_needs_time() is false. This changes the state of look-ahead about held requests, but
+ * never the policy.
  */
 struct k2_decision k2_decide(struct k2_lookahead *ahead, const struct k2_policy *policy,
 			     const struct k2_offer *offer, u64 now_ns);

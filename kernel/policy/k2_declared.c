@@ -2,7 +2,7 @@
 #include "k2_declared.h"
 
 #define KIB 1024U
-/* Of a command that a request which k2 is not shown may have delayed, or that came before tasks. */
+/* For a command from before the tasks, or that an unseen request may have delayed. */
 #define NOT_DUE (~0ULL)
 
 static u64 elapsed_ns(u64 now_ns, u64 then_ns)
@@ -44,7 +44,7 @@ bool k2_declared_guards(const struct k2_declared *declared, u32 level)
 	return false;
 }
 
-/* From the first request of a job to that of the next. */
+/* The least time from the first request of a job to that of the next. */
 static u64 least_ns(const struct k2_declaration *stated)
 {
 	return elapsed_ns(stated->period_ns, 2 * stated->jitter_ns);
@@ -84,7 +84,7 @@ static void begin_job(struct k2_declared *declared, struct k2_declared_task *tas
 
 /* Waits. */
 
-/* All commands whose time is not known count as one flight. */
+/* All commands of unknown time count as one command. */
 #define UNTIMED K2_DECLARED_FLIGHTS
 
 static u64 bit(u32 flight)
@@ -110,7 +110,7 @@ static enum k2_cause cause_of(const struct k2_declared_task *task)
 	return task->is_trusted ? K2_CAUSE_POLICY : task->fault;
 }
 
-/* A request has waited for lower levels from @since_ns on. Was that too long? */
+/* A request has waited for lower levels since @since_ns. Was that too long? */
 static void judge(struct k2_declared *declared, struct k2_declared_task *task, u64 since_ns,
 		  u64 now_ns)
 {
@@ -122,7 +122,7 @@ static void judge(struct k2_declared *declared, struct k2_declared_task *task, u
 		return;
 	task->waited_over[cause_of(task)]++;
 	declared->faults++;
-	/* Some other wait of the same request does not count, too. */
+	/* Another wait of the same request is not counted again. */
 	task->is_fresh = false;
 	task->waits_for &= ~task->waits_past;
 }
@@ -142,7 +142,7 @@ static void wait_for(const struct k2_declared *declared, struct k2_declared_task
 	task->has_bypass |= declared->flight[flight].due_ns == NOT_DUE;
 }
 
-/* A request of the task waits for the commands of lower levels that the device has. */
+/* A request of the task waits for the commands of lower levels with the device. */
 static void begin_waits(const struct k2_declared *declared, struct k2_declared_task *task,
 			u64 now_ns)
 {
@@ -167,8 +167,8 @@ static void begin_waits(const struct k2_declared *declared, struct k2_declared_t
 }
 
 /*
- * @flight has ended. A request waits for all commands that were there when it came, so its wait
- * goes on while one is left for which it, or one before it, waits.
+ * @flight has ended. A request waits for all commands that were with the device when it came. So
+ * its wait goes on while one is left that it, or a request before it, waits for.
  */
 static void end_wait(struct k2_declared *declared, struct k2_declared_task *task, u32 flight,
 		     u64 now_ns)
@@ -182,7 +182,7 @@ static void end_wait(struct k2_declared *declared, struct k2_declared_task *task
 	judge(declared, task, since_ns, now_ns);
 }
 
-/* The task has nothing outstanding: the device served it before what it waited for. */
+/* Nothing of the task is outstanding: the device served it before the commands it waited for. */
 static void end_waits(struct k2_declared *declared, struct k2_declared_task *task, u64 now_ns)
 {
 	u64 since_ns = now_ns, left;
@@ -231,7 +231,7 @@ void k2_declared_end(struct k2_declared *declared, u32 number, u64 now_ns)
 		task->outstanding--;
 	task->ended++;
 	task->end_ns = now_ns;
-	/* What others of the task waited for before, they waited for it. */
+	/* Earlier waits of the task's other requests were waits for this one. */
 	task->fresh_ns = now_ns;
 	if (task->outstanding)
 		return;
@@ -248,8 +248,8 @@ u64 k2_declared_away_ns(const struct k2_declared_task *task, u64 now_ns)
 }
 
 /*
- * What the device has of k2 has waited for a request that k2 was not shown, and so has a request
- * of the task behind it.
+ * The commands of k2 have waited for a request that k2 does not see, and so have the task's
+ * requests behind them.
  */
 static u64 bypassed_since_ns(const struct k2_declared *declared,
 			     const struct k2_declared_task *task, u64 since_ns)
@@ -269,11 +269,11 @@ void k2_declared_bypassed(struct k2_declared *declared, u32 level, u64 since_ns,
 		struct k2_declared_task *task = &declared->task[i];
 
 		task->has_bypass = true;
-		/* It goes on waiting for the commands of lower levels that are there. */
+		/* Otherwise it still waits for commands of lower levels. */
 		if (task->is_fresh && !task->waits_for && task->stated.level < level)
 			judge(declared, task, bypassed_since_ns(declared, task, since_ns), now_ns);
 	}
-	/* What the device has now may have waited for it. */
+	/* The commands with the device may have waited for it. */
 	for (i = 0; i < K2_DECLARED_FLIGHTS; i++)
 		declared->flight[i].due_ns = NOT_DUE;
 }
@@ -309,7 +309,7 @@ u64 k2_declared_least_ns(const struct k2_declared *declared)
 	return least_ns;
 }
 
-/* What the device has still to do, at most. With several, the first is not known: the shortest. */
+/* The most work left. Which command runs first is unknown: assume the shortest. */
 static u64 work_left_ns(const struct k2_declared *declared, u64 now_ns)
 {
 	u64 worked_ns = elapsed_ns(now_ns, declared->work_since_ns);
@@ -320,14 +320,14 @@ static u64 work_left_ns(const struct k2_declared *declared, u64 now_ns)
 	return declared->flights ? declared->work_ns - worked_ns : 0;
 }
 
-/* For how long the device may have work below some level, for all tasks before it, */
+/* How long the device may have work of a level, for all tasks of levels before it. */
 struct room {
 	u64 now_ns;
 	u64 least_ns; /* at any time */
-	u64 quiet_ns; /* when the room grows, if only tasks that think keep it small; 0: not so */
+	u64 quiet_ns; /* when it grows, if thinking tasks alone limit it; else 0 */
 };
 
-/* When a task that has nothing outstanding is quiet; 0: that does not help, or it is. */
+/* When a task with nothing outstanding becomes quiet; 0: it is, or that gives no room. */
 static u64 quiet_at_ns(const struct k2_declared_task *task, u64 now_ns)
 {
 	if (task->outstanding || !task->is_trusted || !task->has_job || is_quiet(task, now_ns))
@@ -360,7 +360,7 @@ static struct room find_room(const struct k2_declared *declared, u32 level, u64 
 	return room;
 }
 
-/* The largest part, in whole blocks, that ends within @room_ns; 0: none does. */
+/* The largest part, in whole blocks, that ends within @room_ns; 0: there is none. */
 static u32 largest_bytes(const struct k2_declared *declared, const struct k2_declared_offer *offer,
 			 u64 room_ns)
 {
@@ -371,12 +371,12 @@ static u32 largest_bytes(const struct k2_declared *declared, const struct k2_dec
 		return 0;
 	if (k2_declared_limit_ns(declared, offer->op, offer->bytes) <= room_ns)
 		return offer->bytes;
-	/* More than a request can have is not asked for: the quotient fits. */
+	/* The caller asks for no more than a request can have, so the quotient fits. */
 	kib = k2_div(room_ns - limit->base_ns, limit->per_kib_ns);
 	return (u32)(kib * KIB) - (u32)(kib * KIB) % offer->block_bytes;
 }
 
-/* It waits until it fits, but not for ever. @quiet_ns: when there is more room; 0: not known. */
+/* Holds it until it fits, but not forever. @quiet_ns: when room grows; 0: unknown. */
 static u32 fit_whole(struct k2_declared *declared, const struct k2_declared_offer *offer,
 		     u64 room_ns, u64 quiet_ns, u64 now_ns, u64 *hold_until_ns)
 {
@@ -401,7 +401,7 @@ static u32 fit_whole(struct k2_declared *declared, const struct k2_declared_offe
 	return offer->bytes;
 }
 
-/* Nothing smaller is dispatched: what always fits, or a block. */
+/* The smallest piece: the size that always fits, or a block. */
 static u32 least_bytes(const struct k2_declared *declared, const struct k2_declared_offer *offer,
 		       u64 least_room_ns)
 {
@@ -429,7 +429,7 @@ static u32 fit(struct k2_declared *declared, const struct k2_declared_offer *off
 		declared->is_forced = declared->flights;
 		bytes = least;
 	}
-	/* Soon the piece may be larger: sooner than this one would end. */
+	/* Wait if there will be more room before this piece would end. */
 	if (bytes < offer->bytes && !declared->flights && offer->may_wait && room.quiet_ns &&
 	    room.quiet_ns - now_ns < k2_declared_limit_ns(declared, offer->op, bytes)) {
 		*hold_until_ns = room.quiet_ns;
@@ -450,7 +450,7 @@ u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer
 	return bytes;
 }
 
-/* A command has gone to the device, maybe before real-time that is queued, which waits for it. */
+/* A command went to the device. Queued real-time that it went before now waits for it. */
 static void went(struct k2_declared *declared, u64 now_ns)
 {
 	u32 i;
@@ -467,11 +467,11 @@ void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u
 {
 	u64 limit_ns, due_ns = NOT_DUE;
 
-	/* No limit is known. Tasks that come later wait until such commands have ended. */
+	/* Limits are unknown. Tasks that are declared later wait until such commands have ended. */
 	if (!declared->task)
 		return;
 	limit_ns = k2_declared_limit_ns(declared, op, bytes);
-	/* It is only needed to tell why a task waited. */
+	/* due_ns only tells why a task waited. */
 	if (declared->used)
 		due_ns = now_ns + work_left_ns(declared, now_ns) + limit_ns;
 	if (!declared->flights) {

@@ -3,12 +3,12 @@
 
 #define EPOCH_NS      4000000000ULL
 #define EPOCH_SAMPLES 256
-/* Of fewer commands the most is not yet known. */
+/* With fewer samples, the largest ratio is not known yet. */
 #define KNOWN_SAMPLES 64
-/* So much more is assumed. */
+/* An eighth is added to each part. */
 #define MARGIN_SHIFT 3
 #define FORGET_SHIFT 4
-/* Longer times are no times. */
+/* Longer times are treated as errors. */
 #define NS_MAX 1000000000000ULL
 
 /* 1, 2, 3, 4 to 5, 6 to 7, 8 to 11 and so on. */
@@ -39,7 +39,7 @@ static void turn_epoch(struct k2_delay *delay, u64 now_ns)
 		return;
 	for (i = 0; i < K2_DELAY_GROUPS; i++) {
 		if (delay->count[0][i] < EPOCH_SAMPLES) {
-			/* It may be avoided for what happened once. */
+			/* k2 may now avoid this number because of a single long delay. */
 			delay->parts[0][i] -= delay->parts[0][i] >> FORGET_SHIFT;
 			delay->parts[1][i] -= delay->parts[1][i] >> FORGET_SHIFT;
 			continue;
@@ -63,11 +63,11 @@ void k2_delay_learn(struct k2_delay *delay, u32 number, u64 delay_ns, u64 needed
 	if (!unit_ns || unit_ns > ~0U || delay_ns > NS_MAX)
 		return;
 	delay->count[0][group]++;
-	/* Most often there is nothing new. */
+	/* The common case: no new largest ratio. */
 	if (*parts && delay_ns <= *parts * unit_ns)
 		return;
 	found = 1 + k2_div(delay_ns, (u32)unit_ns);
-	/* One after the other is the most that they cost; more is the device's own. */
+	/* Commands cost at most their time one by one; a longer delay is the device's own. */
 	*parts = found < K2_DELAY_WHOLE ? (u32)found : K2_DELAY_WHOLE;
 }
 

@@ -3,11 +3,11 @@
 
 #define EPOCH_NS      4000000000ULL
 #define EPOCH_SAMPLES 64
-/* And so many of a fast device show how slow it is before an epoch is over. */
+/* This many samples of a fast device show its slowest before an epoch has passed. */
 #define SAMPLES_ENOUGH 8192
 #define NS_MIN	       1000U
 #define NS_MAX	       2000000000U
-/* So many stalls in a row are no stalls. */
+/* After this many stalls in a row, the device has become slower. */
 #define STALLS_MAX	8
 #define RECENT_COMMANDS 24
 
@@ -18,7 +18,7 @@ static u32 units_of(u32 bytes)
 	return units ? units : 1;
 }
 
-/* log2, of 1 and more. */
+/* log2 of @units, which is at least 1. */
 static u32 octave_of(u32 units)
 {
 	u32 octave = 31 - (u32)__builtin_clz(units);
@@ -26,7 +26,7 @@ static u32 octave_of(u32 units)
 	return octave < K2_SIZES ? octave : K2_SIZES - 1;
 }
 
-/* Does @a need less per byte? */
+/* Does @a need less time per byte than @b? */
 static bool is_better(const struct k2_sample *a, const struct k2_sample *b)
 {
 	return !b->units || (u64)a->ns * b->units < (u64)b->ns * a->units;
@@ -39,7 +39,7 @@ static const struct k2_sample *best_of(const struct k2_op_device *op, u32 octave
 	return now->units && is_better(now, before) ? now : before;
 }
 
-/* Is @c on or below the line from @a through @b? All rise in size. */
+/* Is @c on or below the line from @a through @b? Their sizes rise in this order. */
 static bool is_below(const struct k2_sample *a, const struct k2_sample *b,
 		     const struct k2_sample *c)
 {
@@ -49,7 +49,7 @@ static bool is_below(const struct k2_sample *a, const struct k2_sample *b,
 	return left <= right;
 }
 
-/* The corners of the lower convex hull of the samples; returns how many. */
+/* Finds the corners of the lower convex hull of the samples; returns their number. */
 static u32 hull_of(const struct k2_op_device *op, struct k2_sample *hull)
 {
 	u32 corners = 0, octave;
@@ -61,7 +61,7 @@ static u32 hull_of(const struct k2_op_device *op, struct k2_sample *hull)
 			continue;
 		while (corners >= 2 && is_below(&hull[corners - 2], &hull[corners - 1], sample))
 			corners--;
-		/* What takes longer than something larger says nothing. */
+		/* A sample that took longer than a larger one is not at the edge. */
 		while (corners && hull[corners - 1].ns >= sample->ns)
 			corners--;
 		hull[corners++] = *sample;
@@ -69,7 +69,7 @@ static u32 hull_of(const struct k2_op_device *op, struct k2_sample *hull)
 	return corners;
 }
 
-/* No command takes no time, whatever the device says. */
+/* No command takes no time, even if the device reports so. */
 static u32 clamp_ns(u64 ns)
 {
 	if (ns < NS_MIN)
@@ -149,13 +149,13 @@ static void start_again(struct k2_op_device *op, u64 now_ns)
 	};
 }
 
-/* Returns whether the command says something of others. */
+/* Returns whether the command's time tells the times of others. */
 static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, bool was_joined, u64 now_ns)
 {
 	u32 wanted_ns = line_ns(op, units), over_ns;
 
 	over_ns = ns > wanted_ns ? ns - wanted_ns : 0;
-	/* By those that joined it. */
+	/* The commands that joined it have delayed it. */
 	if (was_joined && over_ns > op->line_ns[0])
 		return !best_of(op, octave_of(units))->units;
 	if (over_ns > k2_overrun_ns_max(op)) {
@@ -192,7 +192,7 @@ void k2_device_learn(struct k2_device *device, u32 op_number, u32 bytes, u64 too
 		op->epoch_ns = now_ns;
 	turn_epoch(op, now_ns);
 	op->epoch_commands += op->epoch_commands < EPOCH_SAMPLES;
-	/* One that was joined does not show how slow the device is: nothing is forgotten for it. */
+	/* A command that others joined does not show the slowest time, and ends no epoch. */
 	op->epoch_samples += !was_joined;
 	if (op->is_known && !note_overrun(op, sample.units, sample.ns, was_joined, now_ns))
 		return;
@@ -238,7 +238,7 @@ u32 k2_device_fit(const struct k2_device *device, u32 op_number, u32 bytes, u64 
 	room_ns = room_ns > reserve_ns ? room_ns - reserve_ns : 0;
 	if (line_ns(op, units) <= room_ns)
 		return bytes;
-	/* The largest number of units below that fits, bit by bit; one in any case. */
+	/* Find the largest number of units below it that fits, bit by bit; at least one. */
 	for (bit = 1U << octave_of(units); bit; bit >>= 1)
 		if (low + bit < units && line_ns(op, low + bit) <= room_ns)
 			low += bit;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "k2_edge.h"
 
-/* A half has so many times and lasts so long, */
+/* The least number of times in a half, and the least time it lasts. */
 #define HALF_COUNT 128U
 #define HALF_NS	   8000000000ULL
-/* but the first halves are shorter: programs start unlike they go on. */
+/* The first halves are shorter: programs behave differently when they start. */
 #define SHORT_HALVES 3
-/* One of so many may be an outlier. */
+/* One time in this many may be an outlier. */
 #define OUTLIER_COUNT 8
 #define MARGIN	      20U
 
-/* Returns whether @key is one of the largest. */
+/* Returns whether @key is now one of the largest. */
 static bool keep(u32 *largest, u32 key)
 {
 	u32 i;
@@ -32,8 +32,8 @@ static u32 low_distance(const struct k2_half *half)
 }
 
 /*
- * As far beyond the longest as that is from the fourth. One of many that is far above all others is
- * an exception: a program starts.
+ * The limit lies as far above the longest time as that lies above the fourth longest. A single time
+ * far above many others is an outlier, such as the start of a program.
  */
 static u32 upper(const struct k2_half *half)
 {
@@ -53,7 +53,7 @@ static void draw(struct k2_edge *edge)
 	u32 low = (u32)k2_max(low_distance(&half[0]), low_distance(&half[1])) + MARGIN;
 	u32 shortest = k2_edge_shortest(edge);
 
-	/* A wider margin would be no limit. */
+	/* A wider margin would make the limit useless. */
 	edge->earliest = low < shortest / 3 ? shortest - low : 0;
 	edge->latest = (u32)k2_min(k2_max(upper(&half[0]), upper(&half[1])) + MARGIN, K2_TIME_MAX);
 }

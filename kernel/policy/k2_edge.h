@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Between which limits will the next of some times be?
+ * Predicts the limits of the next of a series of times.
  *
- * Problem: the shortest time that was seen is not the shortest that is possible.
+ * Problem: the shortest time seen is not the shortest time possible.
  *
  * Model: the four shortest and the four longest times are kept. Their distance shows how sharp the
- * edge is, and the limit lies as far beyond the edge. An epoch has two halves: times that
- * neither this half nor the last has seen are forgotten.
+ * edge is, and the limit lies beyond the edge by this distance. An epoch has two halves. A time is
+ * forgotten unless it was seen in the current half or in the last one.
  *
  * Times are in units of K2_TIME_NS, and no longer than K2_TIME_MAX, 18 minutes.
  */
@@ -22,15 +22,15 @@
 
 struct k2_half {
 	u32 count;
-	/* The shortest as their complements, the longest: the largest first; 0: none. */
+	/* The shortest times as their complements, and the longest; largest first; 0: none. */
 	u32 low[K2_EDGE_KEPT], high[K2_EDGE_KEPT];
 };
 
 struct k2_edge {
-	struct k2_half half[2]; /* this one, the last */
-	u32 turned; /* halves, of those that are short */
-	u64 since_ns; /* the begin of this half */
-	/* Limits of the next time; earliest 0: there is none, or fewer than four are known. */
+	struct k2_half half[2]; /* the current half and the last one */
+	u32 turned; /* short halves that have ended */
+	u64 since_ns; /* the start of this half */
+	/* Limits of the next time. earliest is 0 without a limit, or below four known times. */
 	u32 earliest, latest;
 };
 
@@ -46,7 +46,7 @@ static inline u32 k2_edge_count(const struct k2_edge *edge)
 	return edge->half[0].count + edge->half[1].count;
 }
 
-/* Of those that are kept. ~0 and 0: there is none. */
+/* Of the times that are kept. ~0 and 0: there are none. */
 static inline u32 k2_edge_shortest(const struct k2_edge *edge)
 {
 	return ~(u32)k2_max(edge->half[0].low[0], edge->half[1].low[0]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The bounds of a histogram of latencies: each power of two from 4096 ns (2^12) to 17.2 s (2^34) is
- * cut into four equal parts, so that no bucket is wider than a quarter of what it holds. Below and
- * above there is one bucket each.
+ * The buckets of a latency histogram. Each power of two from 4096 ns (2^12) to 17.2 s (2^34) has
+ * four equal buckets, so a bucket is at most a quarter as wide as its values. One bucket lies below
+ * this range, and one above.
  */
 #ifndef K2_LATENCY_H
 #define K2_LATENCY_H
@@ -15,7 +15,7 @@
 #define K2_LATENCY_LAST	   (1 + K2_LATENCY_OCTAVES * K2_LATENCY_PARTS)
 #define K2_LATENCY_BUCKETS (K2_LATENCY_LAST + 1)
 
-/* The bucket whose bound is the first that is not below @ns, which is not 0. */
+/* The first bucket whose bound is not below @ns, which is not 0. */
 static inline u32 k2_latency_bucket(u64 ns)
 {
 	u64 units = (ns - 1) >> K2_LATENCY_SHIFT;
@@ -30,7 +30,7 @@ static inline u32 k2_latency_bucket(u64 ns)
 	return 1 + octave * K2_LATENCY_PARTS + part;
 }
 
-/* The bound of @bucket, which it holds itself; not of K2_LATENCY_LAST, which has none. */
+/* The largest value of @bucket; not for K2_LATENCY_LAST, which has no bound. */
 static inline u64 k2_latency_bound_ns(u32 bucket)
 {
 	u32 octave, part;

@@ -4,19 +4,19 @@
 #define NS_PER_US 1000ULL
 #define NS_PER_MS 1000000ULL
 /*
- * A sixteenth of rt_block_us is not for the device: between the end of a command and the dispatch
- * of the next comes software, and what is learned is off by something.
+ * A sixteenth of rt_block_us is reserved: software runs between the end of a command and the
+ * dispatch of the next, and learned times are not exact.
  */
 #define SOFTWARE_SHIFT 4
-/* The same of the time until the next request: the error of a long command is larger. */
+/* The same of the time until the next request: a longer prediction has a larger error. */
 #define AHEAD_SHIFT 6
-/* A piece may end so much of rt_block_us late if the device waits for real-time. */
+/* If the device waits for real-time, a piece may end late by this part of rt_block_us. */
 #define LATE_SHIFT 2
-/* Requests that come so often, or more often, are frequent. */
+/* Requests with gaps of at most this are frequent. */
 #define FREQUENT_US 4000U
-/* A piece that takes so many times as long as a command is not short. */
+/* A piece that takes this many times the time of a command is not short. */
 #define SHORT_TIMES 4
-/* The device is left idle for real-time for no longer than this without background between. */
+/* The longest time that the device is left idle for real-time without background between. */
 #define HOLD_NS_MAX (100 * NS_PER_MS)
 #define OP_WRITE    1
 
@@ -64,7 +64,7 @@ void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns)
 	k2_streams_end(&ahead->streams, stream, now_ns);
 }
 
-/* What is with the device now may have waited for it: how long it takes says nothing. */
+/* The commands in flight may have waited for that request: their times are not learned. */
 void k2_lookahead_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_ns, u64 now_ns)
 {
 	u32 i;
@@ -82,13 +82,13 @@ void k2_lookahead_rt_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_n
 	k2_streams_bypassed(&ahead->streams, level, since_ns, now_ns, ahead->rt_block_ns);
 }
 
-/* For how long the device has worked on what is with it now. */
+/* How long the device has worked on its present commands. */
 static u64 worked_ns(const struct k2_lookahead *ahead, u64 now_ns)
 {
 	return now_ns > ahead->busy_ns ? now_ns - ahead->busy_ns : 0;
 }
 
-/* Whole blocks, one at least. */
+/* Rounds down to whole blocks, but to at least one. */
 static u32 whole_blocks(const struct k2_cut *cut, u32 piece_bytes)
 {
 	if (piece_bytes >= cut->bytes)
@@ -98,13 +98,13 @@ static u32 whole_blocks(const struct k2_cut *cut, u32 piece_bytes)
 	return piece_bytes - piece_bytes % cut->block_bytes;
 }
 
-/* What the device may work longer than until a real-time request comes. */
+/* How long the device may go on working after a real-time request has come. */
 static u64 bound_ns(const struct k2_lookahead *ahead)
 {
 	return ahead->rt_block_ns - (ahead->rt_block_ns >> SOFTWARE_SHIFT);
 }
 
-/* What a command needs before it moves data, without the reserve. */
+/* The time of a command before it moves data, without the reserve. */
 static u64 command_ns(const struct k2_lookahead *ahead, u32 op)
 {
 	return k2_device_time_ns(&ahead->device, op, K2_PIECE_MIN) -
@@ -112,9 +112,9 @@ static u64 command_ns(const struct k2_lookahead *ahead, u32 op)
 }
 
 /*
- * For how long a piece may take at the device's present speed. A piece of a lower real-time level
- * may take twice as long as a command without data: with smaller pieces its request would take a
- * multiple of its time.
+ * How long a piece may take at the device's present speed. A piece of a lower real-time level may
+ * take at least twice as long as a command without data: smaller pieces would multiply the time of
+ * its request.
  */
 static u64 short_piece_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut)
 {
@@ -125,8 +125,8 @@ static u64 short_piece_ns(const struct k2_lookahead *ahead, const struct k2_cut 
 }
 
 /*
- * Where not even the smallest piece fits: the largest that takes at most a quarter longer, as
- * smaller ones would only be more.
+ * If not even the smallest piece fits, returns the largest that takes at most a quarter longer:
+ * smaller pieces would only be more numerous.
  */
 static u32 least_useful(const struct k2_lookahead *ahead, const struct k2_cut *cut)
 {
@@ -134,19 +134,19 @@ static u32 least_useful(const struct k2_lookahead *ahead, const struct k2_cut *c
 	u64 least_ns = command_ns(ahead, cut->op);
 	u32 useful;
 
-	/* A size that was not seen lately is taken for as long as the next larger, */
+	/* The model takes an unknown size to be as slow as the next larger one, */
 	if (k2_device_lacks(device, cut->op, K2_PIECE_MIN))
 		return K2_PIECE_MIN;
 	useful = k2_device_fit(device, cut->op, cut->bytes, least_ns + (least_ns >> 2), 0);
-	/* or for proportional to the next smaller. */
+	/* or extrapolates in proportion from the next smaller one. */
 	if (k2_device_lacks(device, cut->op, 2 * useful))
 		useful *= 2;
 	return useful < cut->bytes ? useful : cut->bytes;
 }
 
 /*
- * How much fits into @room_ns even if a slow episode begins, or, if that is more, into rt_block_us
- * at the device's present speed. The second is more only where a request may come at any time. It
+ * How much fits into @room_ns even if a slow episode begins, or into rt_block_us at the device's
+ * present speed, if that is more. It is more only where a request may come at any time. The second
  * exceeds the bound if an episode begins and a request comes during the same piece.
  */
 static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
@@ -155,7 +155,7 @@ static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 r
 	u32 piece_bytes = k2_device_fit(device, cut->op, cut->bytes, room_ns,
 					k2_device_reserve_ns(device, cut->op));
 
-	/* Next to other commands the present speed of one says little. */
+	/* Alongside other commands, the present speed of a single one says little. */
 	if (!ahead->is_strict && !cut->inflight) {
 		u64 short_ns = cut->wait_until_ns ? k2_min(room_ns, short_piece_ns(ahead, cut))
 						  : short_piece_ns(ahead, cut);
@@ -171,10 +171,10 @@ static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 r
 }
 
 /*
- * What a piece may need by itself, so that it and the background that is with the device delay
- * another by no more than @room_ns. The latter delays it by no more than it needs by itself, nor
- * than what is left of all. A piece like those that are in flight adds only a part of its time, and
- * a longer one all of it: large commands overlap less than small ones.
+ * How long a piece may take alone, so that it and the background in flight delay a request by at
+ * most @room_ns. That background adds at most its time alone, and at most the rest of the time of
+ * all commands. A piece like those in flight adds only a part of its time; a longer piece adds all
+ * of it, because large commands overlap less than small ones.
  */
 static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns,
 			   u64 now_ns)
@@ -187,7 +187,7 @@ static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut
 	if (room_ns <= others_ns)
 		return 0;
 	room_ns -= others_ns;
-	/* Is there room for all of one like them? */
+	/* Is there room for the full time of a command like them? */
 	if (room_ns > ahead->needs_ns || room_ns * cut->inflight >= ahead->needs_ns)
 		return room_ns;
 	return ahead->rt_needs_ns ? room_ns
@@ -203,7 +203,7 @@ static u32 fit_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 
 	if (k2_device_time_ns(&ahead->device, cut->op, piece_bytes) > needs_ns)
 		return 0;
 	if (k2_device_lacks(&ahead->device, cut->op, piece_bytes)) {
-		/* Its time has to be learned first, from one that is the only one of background. */
+		/* Measure this size first, with a piece that no other background accompanies. */
 		if (cut->rt_inflight < cut->inflight)
 			return 0;
 		ahead->is_probing = true;
@@ -213,7 +213,7 @@ static u32 fit_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 
 
 /*
  * How late a piece may end if the device waits for a request: few requests come at the earliest
- * time, and few commands need the reserve. More where requests are frequent, as idling costs more.
+ * time, and few commands need the reserve. Frequent requests allow more: idling costs more there.
  */
 static u64 late_ns(const struct k2_lookahead *ahead, u32 op)
 {
@@ -225,13 +225,13 @@ static u64 late_ns(const struct k2_lookahead *ahead, u32 op)
 	return k2_min(late_ns, bound_ns(ahead));
 }
 
-/* Does the device spend much of a piece of rt_block_us on the command, not on data? */
+/* In a piece of rt_block_us, does the device spend much of the time on the command itself? */
 static bool are_pieces_short(const struct k2_lookahead *ahead, u32 op)
 {
 	return bound_ns(ahead) < SHORT_TIMES * command_ns(ahead, op);
 }
 
-/* Nothing may fit between any two requests. */
+/* Perhaps no piece fits between any two requests. */
 static bool has_held_long(const struct k2_lookahead *ahead, u64 now_ns)
 {
 	return ahead->held_since_ns && now_ns - ahead->held_since_ns > HOLD_NS_MAX;
@@ -254,7 +254,7 @@ void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 
 	cut->wait_until_ns = next.latest_ns;
 }
 
-/* Would this one only be one more before a real-time write? */
+/* Would this write only add to the commands before a real-time write? */
 static bool is_one_too_many(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
 {
 	u64 reserve_ns, needs_ns;
@@ -285,10 +285,10 @@ static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u6
 
 	if (is_one_too_many(ahead, cut, now_ns))
 		return 0;
-	/* How long those take that are not watched is not known. */
+	/* The times of unmeasured commands are not known. */
 	if (ahead->is_probing || ahead->watched_count < cut->inflight)
 		return 0;
-	/* The device may be slow for the first time where so many are tried for the first time. */
+	/* The device may show a first slow episode when it first has this many commands. */
 	if (!k2_delay_knows(&ahead->delay, cut->inflight + 1))
 		reserve_ns = k2_device_reserve_ns(&ahead->device, cut->op);
 	if (cut->room_ns > reserve_ns)
@@ -349,7 +349,7 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes,
 	return number;
 }
 
-/* What most commands like it need by themselves. */
+/* The time of most such commands alone. */
 static u64 alone_ns(const struct k2_lookahead *ahead, const struct k2_flight *flight)
 {
 	u64 reserve_ns = k2_device_reserve_ns(&ahead->device, flight->op);
@@ -357,7 +357,7 @@ static u64 alone_ns(const struct k2_lookahead *ahead, const struct k2_flight *fl
 	return flight->needs_ns > reserve_ns ? flight->needs_ns - reserve_ns : 0;
 }
 
-/* @flight took @took_ns, and others were with the device when it was dispatched. */
+/* @flight took @took_ns, and found other commands with the device. */
 static void learn_delay(struct k2_lookahead *ahead, const struct k2_flight *flight, u64 needs_ns,
 			u64 took_ns, u64 now_ns)
 {
@@ -398,7 +398,7 @@ void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 	forget_flight(ahead, number, now_ns);
 }
 
-/* More than it and those before it explain, and than real-time is to wait. */
+/* The time beyond its own, that of the commands before it, and rt_block_us. */
 static u64 stalled_ns(const struct k2_lookahead *ahead, const struct k2_flight *flight, u64 took_ns)
 {
 	u64 explained_ns = flight->needs_ns + flight->others_ns + ahead->rt_block_ns;
@@ -406,7 +406,7 @@ static u64 stalled_ns(const struct k2_lookahead *ahead, const struct k2_flight *
 	return took_ns > explained_ns ? took_ns - explained_ns : 0;
 }
 
-/* What a command tells about the device and the pace of writes. */
+/* Learns about the device and the pace of writes from a command. */
 static void learn(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 {
 	const struct k2_flight *flight = &ahead->flight[number];
@@ -418,7 +418,7 @@ static void learn(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 	if (flight->op == OP_WRITE)
 		k2_pace_end(&ahead->pace, flight->bytes, stalled_ns(ahead, flight, took_ns),
 			    now_ns);
-	/* Alone, a command takes no longer than it took next to others. */
+	/* Alone, a command takes no longer than alongside others. */
 	if (ahead->first == number || ahead->probe == number || took_ns < needs_ns)
 		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns,
 				ahead->first != number || !ahead->is_alone, now_ns);

@@ -3,37 +3,37 @@
 
 #define NS_PER_MS 1000000ULL
 #define WINDOW_NS (100 * NS_PER_MS)
-/* Without a request of real-time for so long there is no pace. */
+/* Without a real-time request for this long, there is no pace. */
 #define RT_IDLE_NS (10000 * NS_PER_MS)
-/* If too many reads are late, that counts as a stall of this time. */
+/* Too many late reads count as a stall of this time. */
 #define LATE_NS (WINDOW_NS / 64)
-/* Then the pace falls by a part, and rises by one if less than two fifths of the reads are late. */
+/* Reads then lower the pace by the first part; with fewer late ones it rises by the second. */
 #define READ_LESS_SHIFT 3
 #define READ_MORE_SHIFT 5
-/* So much may go at once, as one timer for each 4 KiB would cost too much. */
+/* This much may go at once: one timer per 4 KiB would cost too much. */
 #define BURST_NS (NS_PER_MS / 8)
-/* So much less after a stall until a pace is found, and at most. */
+/* A stall lowers the pace by this part before a pace is found; later, by at most this part. */
 #define LESS_SHIFT 3
-/* It is found after so many windows without a stall. */
+/* A pace is found after this many windows without a stall. */
 #define FOUND_WINDOWS 16
-/* Then stalls are to take so much of the time. */
+/* After that, stalls should take this part of the time. */
 #define STALLED_SHIFT 10
-/* A stall of this time would be all of the pace. */
+/* A stall of this length would take away the whole pace. */
 #define GAIN_NS (200 * NS_PER_MS)
-/* After so many windows without a stall the pace rises twice as fast. */
+/* After this many windows without a stall, the pace rises twice as fast. */
 #define CALM_WINDOWS 16
 #define CALM_MAX     256
-/* The lowest pace. */
+/* The lowest pace, as a part of the rate that the device can sustain. */
 #define LOWEST_SHIFT	  1
 #define LOWEST_READ_SHIFT 3
-/* A trial has so many windows with a stall. */
+/* A trial ends after this many windows with a stall. */
 #define TRIAL_STALLS 4
-/* If writes are stalled for so much of a window, the buffer was full. */
+/* If writes stall for this much of a window, the buffer was full. */
 #define FULL_NS	      (WINDOW_NS / 8)
 #define OFF_NS_MIN    (8000 * NS_PER_MS)
 #define OFF_NS_MAX    (1024000 * NS_PER_MS)
 #define AVERAGE_SHIFT 2
-/* The device is judged over this time. It is slower if it does a quarter less. */
+/* The device is judged over this time. It has become slower if it does a quarter less. */
 #define PACED_NS     (8 * WINDOW_NS)
 #define SLOWER_SHIFT 2
 
@@ -44,7 +44,7 @@ void k2_pace_rt_write(struct k2_pace *pace, u64 now_ns)
 
 void k2_pace_rt_read(struct k2_pace *pace, bool is_late, u64 now_ns)
 {
-	/* No writes that it could have waited for. */
+	/* There are no writes that it could have waited for. */
 	if (!pace->inflight && !pace->bytes)
 		return;
 	pace->rt_read_ns = now_ns;
@@ -57,7 +57,7 @@ static bool is_recent(u64 then_ns, u64 now_ns)
 	return then_ns && now_ns < then_ns + RT_IDLE_NS;
 }
 
-/* Then the median read is late, or nearly. */
+/* Is the median read late, or almost? */
 static bool are_late(const struct k2_pace *pace)
 {
 	return pace->late_reads * 9 > pace->reads * 4;
@@ -75,7 +75,7 @@ static void begin_trial(struct k2_pace *pace)
 	pace->stalled = 0;
 }
 
-/* Returns whether it is over. */
+/* Returns whether the trial is over. */
 static bool try_window(struct k2_pace *pace)
 {
 	pace->windows++;
@@ -107,7 +107,7 @@ static void try_lowest(struct k2_pace *pace, u64 now_ns)
 {
 	if (!try_window(pace))
 		return;
-	/* At the lowest pace stalls are to be half as frequent. */
+	/* The lowest pace must halve the frequency of stalls. */
 	if (pace->windows < 2 * pace->windows_free)
 		leave_off(pace, now_ns);
 	begin_trial(pace);
@@ -140,7 +140,7 @@ static void speed_up(struct k2_pace *pace)
 		pace->is_found = true;
 }
 
-/* In larger steps than for writes: the share of late reads is known after each window. */
+/* The steps are larger than for writes: each window shows the share of late reads. */
 static void adapt_to_reads(struct k2_pace *pace)
 {
 	if (are_late(pace))
@@ -186,8 +186,8 @@ static void learn(struct k2_pace *pace, u32 done)
 }
 
 /*
- * With a pace, one window tells nothing: a single stall lowers what it has done. The device has
- * become slower if over many windows it does much less than the pace allows.
+ * With a pace, one window proves nothing: a single stall lowers its throughput. The device has
+ * become slower if it does much less than the pace allows over many windows.
  */
 static void learn_paced(struct k2_pace *pace, u64 window_ns)
 {
@@ -240,7 +240,7 @@ static void turn_window(struct k2_pace *pace, u64 now_ns)
 
 	if (window_ns < WINDOW_NS)
 		return;
-	/* Reads do not wait for room in the buffer. */
+	/* Real-time reads do not wait for room in the buffer. */
 	if (!is_recent(pace->rt_write_ns, now_ns))
 		pace->stalled_ns = 0;
 	if (are_late(pace))
@@ -260,7 +260,7 @@ u64 k2_pace_until_ns(struct k2_pace *pace, u64 now_ns)
 	if (!pace->rate || !is_wanted(pace, now_ns) || pace->due_ns <= now_ns + BURST_NS)
 		return 0;
 	pace->has_held = true;
-	/* A clock that goes back, or a rate that fell, holds nothing back for long. */
+	/* A clock that goes back, or a rate that fell, must not hold a write for long. */
 	if (pace->due_ns > now_ns + WINDOW_NS)
 		pace->due_ns = now_ns + WINDOW_NS;
 	return pace->due_ns;
@@ -287,7 +287,7 @@ void k2_pace_begin(struct k2_pace *pace, u32 bytes, u64 now_ns)
 	pace->due_ns += k2_div(bytes * NS_PER_MS, pace->rate);
 }
 
-/* Several that wait at the same time wait for the same. */
+/* Writes that wait at the same time wait for the same stall. */
 static void count_stall(struct k2_pace *pace, u64 stalled_ns, u64 now_ns)
 {
 	u64 since_ns = now_ns - pace->stall_ns;

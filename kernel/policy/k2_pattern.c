@@ -2,13 +2,13 @@
 #include "k2_pattern.h"
 
 static const u32 spans[K2_SPANS] = {1, 2, 3, 4, 6, 8, 12, 16};
-/* So many requests may be catching up. */
+/* At most this many requests are assumed to catch up. */
 #define LATE_MAX 8
-/* Overlapping spans differ little: so many times as many are needed as they are long. */
+/* Overlapping spans differ little: a span of N bursts needs this many times N samples. */
 #define SPAN_TIMES 4
-/* Bursts may differ in length if they do so again and again, within so many requests, */
+/* Bursts may differ in length if the lengths repeat within this many requests, */
 #define CYCLE_MAX 12
-/* and so many more have shown it. */
+/* and this many more requests have confirmed it. */
 #define CYCLE_SHOWN 4
 
 static u64 since(u64 now_ns, u64 then_ns)
@@ -37,7 +37,7 @@ static u64 past_ns(const struct k2_pattern *pattern, u32 span)
 	return pattern->past_ns[(pattern->known - span) % K2_PAST];
 }
 
-/* Will the next request begin a burst? False if there is no telling. */
+/* Will the next request begin a burst? False if that is unknown. */
 static bool begins_burst(const struct k2_pattern *pattern)
 {
 	u32 cycle;
@@ -60,7 +60,7 @@ static bool is_late(const struct k2_pattern *pattern, u64 gap_ns)
 	return latest_ns && gap_ns > latest_ns + (latest_ns >> 3);
 }
 
-/* The last request took most of the gap: how long it takes decides when the next one comes. */
+/* Did the last request take most of the gap? Then its time decides when the next one comes. */
 static bool is_busy(const struct k2_pattern *pattern, u64 gap_ns)
 {
 	return 2 * since(pattern->end_ns, pattern->arrival_ns) > gap_ns;
@@ -98,7 +98,7 @@ struct k2_window k2_pattern_next(const struct k2_pattern *pattern, u64 now_ns)
 	return window;
 }
 
-/* Two in a row that are late, with none between that catches up, or far too early. */
+/* Were two late requests in a row, with none between that catches up, or one far too early? */
 static bool has_changed(struct k2_pattern *pattern, u32 gap)
 {
 	u32 shortest = pattern->gap.earliest ? k2_edge_shortest(&pattern->gap) : 0;
@@ -121,7 +121,7 @@ static void forget(struct k2_pattern *pattern)
 	pattern->early = 0;
 }
 
-/* Learns from a request, unless it is late, or one after it. */
+/* Learns from a request, unless it is late or follows a late one. */
 static void learn_gap(struct k2_pattern *pattern, u32 gap, u64 now_ns)
 {
 	if (has_changed(pattern, gap)) {
@@ -148,7 +148,7 @@ static void note(struct k2_pattern *pattern, bool begins, u64 now_ns)
 	pattern->begins_known++;
 	if (!begins)
 		return;
-	/* The clock of a simulation may begin with the first request. */
+	/* The clock of a simulation may start at the first request. */
 	for (i = 0; pattern->arrival_ns && i < K2_SPANS && pattern->known >= spans[i]; i++)
 		k2_edge_add(&pattern->span[i], k2_time(since(now_ns, past_ns(pattern, spans[i]))),
 			    now_ns);
@@ -161,7 +161,7 @@ void k2_pattern_arrival(struct k2_pattern *pattern, u64 now_ns)
 
 	if (pattern->arrival_ns)
 		learn_gap(pattern, gap, now_ns);
-	/* It begins a burst after a long gap, or after any if there are no bursts. */
+	/* A request begins a burst after a long gap, or after any gap if there are no bursts. */
 	if (!pattern->late)
 		note(pattern, 8ULL * gap >= pattern->gap.latest, now_ns);
 	pattern->outstanding++;

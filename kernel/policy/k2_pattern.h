@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * When may the next of a sequence of requests come?
+ * Predicts when the next of a sequence of requests may come.
  *
- * Requests come in bursts, each after a long gap; of one request, if all gaps are alike. Which
- * requests begin one is expected to go on as it was. These limits are learned from those before,
- * and the narrowest counts:
- *  - of the gap between two requests;
- *  - of the time from the begin of a burst to that of the next, of the one after it, and so on.
- *    Periodic requests come a little before or after a place, and no more so after many places than
- *    after one: the more of these times there are, the narrower they are together.
- * A request that is late says nothing about those after it, which may catch up: nothing is learned
- * from them, and nothing is forgotten.
+ * Requests come in bursts, each after a long gap. If all gaps are alike, each burst has one
+ * request. The pattern of which requests begin a burst is assumed to repeat. k2 learns limits from
+ * past requests, and the narrowest one applies:
+ *  - limits of the gap between two requests;
+ *  - limits of the time from the begin of a burst to that of the next, of the one after it, and so
+ *    on. Periodic requests come slightly before or after their place, and no more so after many
+ *    places than after one: the more of these limits there are, the narrower they are together.
+ * A late request says nothing about the next ones, which may catch up. k2 learns nothing from them,
+ * and forgets nothing.
  */
 #ifndef K2_PATTERN_H
 #define K2_PATTERN_H
@@ -23,13 +23,13 @@
 #define K2_NEVER (~0ULL)
 
 struct k2_pattern {
-	u64 arrival_ns, end_ns; /* the last */
+	u64 arrival_ns, end_ns; /* of the last request */
 	u32 outstanding;
-	u32 late; /* so many requests may be catching up */
-	u32 early; /* the last gap was shorter than this, as none before; 0: it was not */
-	u32 begins; /* bit i: the request i before the last has begun a burst; of so many */
+	u32 late; /* not 0: requests since a late one, which may be catching up */
+	u32 early; /* the last gap was shorter than this, unlike all before; 0: it was not */
+	u32 begins; /* bit i: the i-th request before the last began a burst */
 	u64 begins_known;
-	u64 known; /* so many bursts, the last K2_PAST in past_ns */
+	u64 known; /* number of bursts, the last K2_PAST of them in past_ns */
 	u64 past_ns[K2_PAST];
 	struct k2_edge gap, pause, span[K2_SPANS];
 };
@@ -39,9 +39,9 @@ void k2_pattern_end(struct k2_pattern *pattern, u64 now_ns);
 
 struct k2_window {
 	u64 earliest_ns; /* now or later */
-	u64 latest_ns; /* after now; 0: there is no telling */
-	u64 since_ns; /* the last request */
-	bool is_known; /* some limit counts */
+	u64 latest_ns; /* after now; 0: unknown */
+	u64 since_ns; /* when the last request came */
+	bool is_known; /* some limit applies */
 };
 
 struct k2_window k2_pattern_next(const struct k2_pattern *pattern, u64 now_ns);

@@ -3,7 +3,7 @@
 
 #define NS_PER_MS 1000000ULL
 
-/* One tag in this many is kept from each. */
+/* Each group of queues leaves one tag in this many to the groups before it. */
 #define TAGS_KEPT_METADATA    8
 #define TAGS_KEPT_BEST_EFFORT 4
 #define TAGS_KEPT_IDLE	      2
@@ -20,7 +20,7 @@ u32 k2_policy_take_flow(struct k2_policy *policy, u32 key)
 
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc)
 {
-	/* The MMC driver takes 64 requests from a card without a queue, and serves one by one. */
+	/* For a card without a queue, the MMC driver takes 64 requests and serves one at a time. */
 	if (is_mmc && tags > K2_MMC_SLOTS_MAX)
 		return 1;
 	if (tags < K2_INFLIGHT_MIN)
@@ -47,7 +47,7 @@ u32 k2_policy_tags(u32 tags, u32 group)
 	}
 	if (kept == 0)
 		kept = 1;
-	/* One tag cannot be shared; background must not starve for ever. */
+	/* A single tag cannot be shared, and background must not starve forever. */
 	return tags > kept ? tags - kept : 1;
 }
 
@@ -127,7 +127,7 @@ u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns)
 		return K2_QUEUE_NONE;
 	if (!rt_queued(policy) || k2_policy_background_is_due(policy, now_ns))
 		queue = k2_background_next(&policy->background, policy->queues_waiting);
-	/* Idle may give way to other background when it is due beside real-time. */
+	/* When background is due despite real-time, idle may still give way to other background. */
 	if (queue != K2_QUEUE_NONE || !rt_queued(policy))
 		return queue;
 	for (queue = 0; !is_waiting(policy, queue);)
@@ -141,7 +141,7 @@ u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, 
 
 	if (k2_policy_class(queue) == K2_CLASS_RT || split_bytes == 0)
 		return bytes;
-	/* The device's block may have grown since split_kib was set. */
+	/* The device's block size may have grown since split_kib was set. */
 	split_bytes -= split_bytes % block_bytes;
 	if (split_bytes == 0)
 		split_bytes = block_bytes;
@@ -219,7 +219,7 @@ void k2_policy_complete(struct k2_policy *policy, u32 queue)
 	policy->counts[cls].completed++;
 }
 
-/* Does background that is in flight keep real-time from being dispatched? */
+/* Do background requests in flight keep real-time from being dispatched? */
 static bool rt_is_blocked(const struct k2_policy *policy)
 {
 	return policy->inflight[K2_CLASS_BACKGROUND] && !may_dispatch(policy) && rt_queued(policy);
@@ -229,7 +229,7 @@ static bool background_is_waiting(const struct k2_policy *policy)
 {
 	if (!background_queued(policy) || policy->inflight[K2_CLASS_BACKGROUND])
 		return false;
-	/* Real-time that leaves for a moment does not end a wait. */
+	/* A short pause of real-time does not end a wait. */
 	return policy->background_waits || policy->inflight[K2_CLASS_RT] || rt_queued(policy) ||
 	       policy->lane_is_rt;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * k2's decisions: which queue is served next, whether one more request may be in flight, how
- * much of a background request is dispatched at once, and the books that prove that no request
- * was lost.
+ * k2's decisions: which queue is served next, whether one more request may be in flight, and how
+ * much of a background request is dispatched at once. The policy also counts every request, which
+ * proves that none was lost.
  *
- * Model. First-in first-out queues: one per real-time priority level (0 is served first), and those
- * of everything else, the background (k2_background.h): metadata of file systems, best effort by
- * process, idle. A request is in exactly one of four states:
+ * Model. There are first-in first-out queues: one per real-time priority level (0 is served first),
+ * and those of the background (k2_background.h): file system metadata, best effort by process,
+ * idle. A request is in exactly one of four states:
  *
  *	          insert             dispatch              complete
  *	(new) ------------> queued ------------> in flight ----------> (done)
@@ -15,23 +15,23 @@
  *	                     v         give back
  *	                  (done)
  *
- * "In flight" means handed to blk-mq and not yet finished. A request is given back when only its
- * first piece was dispatched (K2_BACK_REST), when the driver wants it dispatched again
- * (K2_BACK_RETRY), or when it could not be cut for want of memory (K2_BACK_DEFERRED).
+ * "In flight" means handed to blk-mq and not yet finished. A request returns to its queue when only
+ * its first piece was dispatched (K2_BACK_REST), when the driver wants it dispatched again
+ * (K2_BACK_RETRY), or when memory to split it was lacking (K2_BACK_DEFERRED).
  *
- * The lists of requests belong to the caller; the policy sees counts and sizes. No allocation, no
- * lock: the caller serialises all calls on one policy, except k2_policy_has_work(), which may also
- * be called without the lock as a hint. The caller reads the clock, too, and only when the policy
- * needs the time, where a wait begins or ends: a stream of one class alone reads no clock.
+ * The caller keeps the lists of requests; the policy sees counts and sizes. It neither allocates
+ * nor locks: the caller serialises all calls on one policy. Only k2_policy_has_work() may also be
+ * called without the lock, as a hint. The caller also reads the clock, and only where a wait begins
+ * or ends: requests of one class alone need no time.
  *
- * Fairness. Real-time that always has something queued leaves nothing for the background, by
- * default. With background_wait_ms_max set, background that has waited so long for real-time
+ * Fairness. By default, real-time that always has something queued leaves nothing for the
+ * background. With background_wait_ms_max set, background that has waited this long for real-time
  * (queued, and none of it in flight) is served next, before all real-time, with one request or
- * piece; then its wait begins again. So real-time has the device for at least that time between two
+ * piece. Then its wait begins again, so real-time has the device for at least that time between two
  * such pieces, however long a piece takes. No timer is needed: a wait can only run out while
  * real-time is served, and each time real-time frees a place, k2_policy_next() is asked.
  *
- * Not decided here: writes against reads (ioprio and process alone decide).
+ * The policy does not prefer reads to writes: only the ioprio and the process of a request count.
  */
 #ifndef K2_POLICY_H
 #define K2_POLICY_H
@@ -46,16 +46,16 @@
 /* An eMMC command queue has at most this many slots (JESD84-B51, CMDQ_DEPTH). */
 #define K2_MMC_SLOTS_MAX 32
 
-/* Upper end of split_kib: what a request can hold at most, so more would mean nothing. */
+/* Upper end of split_kib: no request is larger. */
 #define K2_SPLIT_KIB_LIMIT 1048576U
 
-/* Upper end of background_wait_ms_max: half of what the kernel takes for a hung task. */
+/* Upper end of background_wait_ms_max: half the time after which the kernel reports a hung task. */
 #define K2_BACKGROUND_WAIT_MS_LIMIT 60000U
 
 /*
- * Without splitting, background requests are merged up to this size only: a merged request would
- * otherwise be a longer wait for real-time than any single submission. 128 KiB is the default
- * read-ahead window, and what sequential small I/O gains from merging it has gained by then.
+ * Without splitting, background requests are merged up to this size only, or a merged request could
+ * block real-time for longer than any single submission. 128 KiB is the default read-ahead window;
+ * larger sizes make sequential small I/O hardly faster.
  */
 #define K2_MERGE_BYTES_MAX (128U << 10)
 
@@ -98,48 +98,48 @@ struct k2_policy {
 	u32 inflight[K2_CLASSES];
 	struct k2_counts counts[K2_CLASSES];
 
-	/* Any of the waits below, or that of idle. */
+	/* One of the waits below is going on, or the idle class gives way. */
 	bool some_wait;
 
 	/*
-	 * How long background kept real-time waiting: an episode lasts while a real-time request
-	 * is queued, no more may be in flight, and a background request is among those in flight.
+	 * How long background kept real-time waiting. An episode lasts while a real-time request is
+	 * queued, inflight_max is reached, and a background request is among those in flight.
 	 */
 	bool rt_blocked;
 	u64 rt_blocked_since_ns;
 	u64 rt_blocked_ns_max;
 	u64 rt_blocked_count;
-	u64 rt_blocked_ns_sum; /* also of what the bound does not cover */
-	/* With splitting off the bound, above which waits are counted. 0: none. */
+	u64 rt_blocked_ns_sum; /* including waits that the bound does not cover */
+	/* Waits above this are counted, with splitting off. 0: none are. */
 	u64 rt_blocked_ns_bound;
 	u64 rt_blocked_over_count;
 	/*
-	 * Told by the caller: something in flight was not measured against the bound. Waits that
-	 * begin then are counted apart.
+	 * The caller sets this while a request in flight was not checked against the bound. Waits
+	 * that begin then have counters of their own.
 	 */
 	bool is_unguarded;
 	bool rt_blocked_unguarded;
 	u64 rt_unguarded_ns_max;
 	u64 rt_unguarded_count;
 
-	/* Set by the caller: a real-time lane wants the device, or has it. */
+	/* The caller sets this while a real-time lane (k2_lane.h) wants or has the device. */
 	bool lane_is_rt;
 
 	/*
-	 * How long background waits: from when some is queued, none in flight, and real-time is
-	 * there, until it is dispatched. Real-time that leaves for a moment does not end a wait.
-	 * The longest is measured also when nothing bounds it.
+	 * How long background waits: from when some is queued, none is in flight and real-time is
+	 * active, until some is dispatched. A short pause of real-time does not end a wait. The
+	 * longest wait is recorded even without a limit.
 	 */
 	bool background_waits;
 	u64 background_waits_since_ns;
 	u64 background_wait_ns_longest;
-	/* Dispatches of background although real-time was queued. */
+	/* Times that background was dispatched although real-time was queued. */
 	u64 background_forced_count;
 };
 
 /*
- * Which queue a request with this ioprio (class << 13 | level, as in linux/ioprio.h) joins; of
- * best effort the first. @is_metadata: the file system says so (REQ_META).
+ * The queue for a request with this ioprio (class << 13 | level, as in linux/ioprio.h); for best
+ * effort, the first of its queues. @is_metadata: the file system has set REQ_META.
  */
 static inline u32 k2_policy_queue(u16 ioprio, bool is_metadata)
 {
@@ -147,7 +147,7 @@ static inline u32 k2_policy_queue(u16 ioprio, bool is_metadata)
 
 	if (ioclass == K2_IOPRIO_CLASS_RT)
 		return ioprio & K2_IOPRIO_LEVEL_MASK;
-	/* Whoever reads it, others may wait for it. */
+	/* Any process may read metadata, and others may wait for it. */
 	if (is_metadata)
 		return K2_QUEUE_METADATA;
 	return ioclass == K2_IOPRIO_CLASS_IDLE ? K2_QUEUE_IDLE : K2_QUEUE_BEST_EFFORT;
@@ -166,51 +166,51 @@ static inline u32 k2_policy_group(u32 queue)
 }
 
 /*
- * Of the queues of best effort the one for a request of process @key. The second is for a request
- * that is inserted next, and makes the queue this process's.
+ * The best-effort queue for a request of process @key. k2_policy_take_flow() also assigns the queue
+ * to the process; the caller then inserts the request.
  */
 u32 k2_policy_flow(const struct k2_policy *policy, u32 key);
 u32 k2_policy_take_flow(struct k2_policy *policy, u32 key);
 
 /*
- * inflight_max of a device nobody has configured. @tags: the driver's tags. @is_mmc: the disk is
- * an MMC block device.
+ * The default inflight_max of a device. @tags: the number of tags of its driver. @is_mmc: the disk
+ * is an MMC block device.
  */
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc);
 
 /*
- * How many of each @tags scheduler tags requests of @group may take. What idle must leave is for
- * all others, what best effort must leave is for real-time and metadata, what metadata must leave
- * is for real-time.
+ * How many of @tags scheduler tags requests of @group may take. Idle leaves some to all other
+ * groups, best effort leaves some to real-time and metadata, and metadata leaves some to
+ * real-time.
  */
 u32 k2_policy_tags(u32 tags, u32 group);
 
 void k2_policy_init(struct k2_policy *policy, u32 inflight_max);
 
-/* Knobs. False: out of range (or not a multiple of @block_bytes), and nothing was changed. */
+/* Set a knob. False: the value is out of range (or no multiple of @block_bytes) and not set. */
 bool k2_policy_set_inflight_max(struct k2_policy *policy, u32 inflight_max);
 bool k2_policy_set_split_kib(struct k2_policy *policy, u32 split_kib, u32 block_bytes);
 bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms);
 
-/* How many are in flight. */
+/* The number of requests in flight. */
 static inline u32 k2_policy_inflight(const struct k2_policy *policy)
 {
 	return policy->inflight[K2_CLASS_RT] + policy->inflight[K2_CLASS_BACKGROUND];
 }
 
 /*
- * The queue to dispatch from now, or K2_QUEUE_NONE. @now_ns: monotonic; anything if
- * k2_policy_next_needs_time() is false.
+ * k2_policy_next() returns the queue to dispatch from now, or K2_QUEUE_NONE. @now_ns: monotonic; it
+ * may be anything if k2_policy_next_needs_time() is false.
  */
 bool k2_policy_next_needs_time(const struct k2_policy *policy);
-/* Has background waited for background_wait_ms_max? It goes before all real-time then. */
+/* Has background waited for background_wait_ms_max? Then it is served before all real-time. */
 bool k2_policy_background_is_due(const struct k2_policy *policy, u64 now_ns);
 u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
 
 /*
- * Does a command of a lane go before the request at the head of @queue? @level: K2_RT_LEVELS is the
- * background, which goes in turn with metadata and best effort: a caller that never pauses would
- * stop a file system on the same card. The times are those since which they wait.
+ * Is a lane's command served before the request at the head of @queue? @level: K2_RT_LEVELS is the
+ * background, which alternates with metadata and best effort: a caller that never pauses would
+ * starve a file system on the same card. The two times are when each began to wait.
  */
 static inline bool k2_policy_lane_is_before(u32 level, u64 lane_since_ns, u32 queue,
 					    u64 head_since_ns)
@@ -221,10 +221,10 @@ static inline bool k2_policy_lane_is_before(u32 level, u64 lane_since_ns, u32 qu
 	return level == queue || is_turn ? lane_since_ns < head_since_ns : level < queue;
 }
 
-/* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */
+/* Would k2_policy_next() return a queue? Only which one depends on the time. */
 static inline bool k2_policy_has_work(const struct k2_policy *policy)
 {
-	/* Most often nothing waits. */
+	/* The common case: nothing is queued. */
 	if (!policy->queues_waiting || k2_policy_inflight(policy) >= policy->inflight_max)
 		return false;
 	return policy->queues_waiting & K2_RT_BITS ||
@@ -232,18 +232,18 @@ static inline bool k2_policy_has_work(const struct k2_policy *policy)
 }
 
 /*
- * How much of a request of @bytes at the head of @queue to dispatch at once, in whole blocks of
- * @block_bytes. @bytes itself: do not cut.
+ * How many of the @bytes of a request at the head of @queue to dispatch at once, in whole blocks of
+ * @block_bytes. The request is not split if the result is @bytes.
  */
 u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, u32 block_bytes);
 
-/* May two requests of @queue become one of @bytes? Those of different queues never may. */
+/* May two requests of @queue be merged into one of @bytes? Requests never merge across queues. */
 bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes);
 
 /*
- * The transitions of the picture above, in the order a request goes through them. After one or
- * several of them, and before it releases its lock, the caller asks k2_policy_waits_changed(), and
- * if so, calls k2_policy_note_waits() with the time.
+ * The transitions of the diagram above, in the order in which a request makes them. After one or
+ * more of them, and before it releases its lock, the caller asks k2_policy_waits_changed(). If that
+ * is true, it calls k2_policy_note_waits() with the time.
  */
 void k2_policy_insert(struct k2_policy *policy, u32 queue);
 void k2_policy_merge(struct k2_policy *policy, u32 queue);
@@ -251,7 +251,7 @@ void k2_policy_dispatch(struct k2_policy *policy, u32 queue);
 void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why);
 void k2_policy_complete(struct k2_policy *policy, u32 queue);
 
-/* Has a wait begun or ended: of real-time, of background for that, of idle for other background? */
+/* Has a wait begun or ended: real-time for background, background for it, or idle for the rest? */
 bool k2_policy_some_wait_changed(const struct k2_policy *policy);
 
 static inline bool k2_policy_waits_changed(const struct k2_policy *policy)
@@ -267,16 +267,16 @@ static inline bool k2_policy_waits_changed(const struct k2_policy *policy)
 void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns);
 
 /*
- * When to look again whether idle has given way for long enough; 0: no need to. The caller asks
- * after k2_policy_note_waits() and then at each time returned, until that is 0, and asks for the
- * next queue after that.
+ * Returns when to check again whether idle has given way for long enough, or 0 if no check is
+ * needed. The caller asks after k2_policy_note_waits(), then at each time returned until that is 0,
+ * and then asks for the next queue.
  */
 u64 k2_policy_look(struct k2_policy *policy, u64 now_ns);
 
-/* The longest time background has waited, the current wait included. */
+/* The longest time that background has waited, including the current wait. */
 u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns);
 
-/* Does every request ever inserted account for itself? Holds after each transition. */
+/* Is every inserted request accounted for? This holds after each transition. */
 bool k2_policy_balanced(const struct k2_policy *policy);
 /* Is no request queued or in flight? */
 bool k2_policy_idle(const struct k2_policy *policy);

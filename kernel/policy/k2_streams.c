@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "k2_streams.h"
 
-/* A thread of several that is silent for so long, and so many times its longest gap, is gone. */
+/* One of several threads is gone after this time, and this many times its longest gap. */
 #define GONE_NS	   1000000000ULL
 #define GONE_TIMES 8
-/* Without a thread, a process is guarded for so long. */
+/* A process without threads is guarded for this long. */
 #define NO_THREAD_NS 1000000000ULL
 
 static u64 silent_ns(const struct k2_pattern *pattern, u64 now_ns)
@@ -14,7 +14,7 @@ static u64 silent_ns(const struct k2_pattern *pattern, u64 now_ns)
 	return now_ns > last_ns && !pattern->outstanding ? now_ns - last_ns : 0;
 }
 
-/* The stream of a process, if @process is K2_STREAM_NONE, or that of one of its threads. */
+/* Finds a thread's stream of @process, or a process's stream if @process is K2_STREAM_NONE. */
 static u32 find(const struct k2_streams *streams, u32 process, u64 key, u32 level)
 {
 	u32 i;
@@ -41,7 +41,7 @@ void k2_streams_forget(struct k2_streams *streams, u32 number)
 		streams->used--;
 }
 
-/* Returns K2_STREAM_NONE if there is no memory, or none is free of requests. */
+/* Returns K2_STREAM_NONE without memory, or if each stream has requests outstanding. */
 static u32 add(struct k2_streams *streams, u32 process, u64 key, u32 level)
 {
 	u32 number = K2_STREAM_NONE, i;
@@ -84,7 +84,7 @@ static u32 take_process(struct k2_streams *streams, const struct k2_thread *thre
 	return number;
 }
 
-/* Of the process, or of the first of its threads. */
+/* The next request of the process, or of the first of its threads. */
 static struct k2_window next_of(const struct k2_streams *streams, u32 process, u64 now_ns)
 {
 	const struct k2_stream *of = &streams->stream[process];

@@ -10,7 +10,7 @@
 #include <linux/math64.h>
 #include <linux/types.h>
 
-/* Of a 64-bit number: 32-bit machines have no such instruction. */
+/* Divides a 64-bit number, for which 32-bit machines have no instruction. */
 static inline u64 k2_div(u64 a, u32 b)
 {
 	return div_u64(a, b);
