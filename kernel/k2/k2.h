@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the parts of the k2 module share: the state of a device and of a request. */
+/* Shared by the parts of the k2 module: the state of a device and of a request. */
 #ifndef K2_H
 #define K2_H
 
@@ -26,36 +26,36 @@
 #include "k2_policy.h"
 #include "k2_tasks.h"
 
-/* Look-ahead, see k2_guard.c. */
+/* The state of look-ahead, see k2_guard.c. */
 struct k2_guard {
 	struct k2_lookahead ahead;
-	/* Background is held back until a command ends or comes back, */
+	/* Background is held until a command ends or returns to its queue, */
 	bool is_held;
-	/* or until this time; 0: it is only for a command. */
+	/* or until this time; 0: only a command's end releases it. */
 	u64 held_until_ns;
-	/* When it was last looked for streams that have ended. */
+	/* When exited processes and threads were last looked for. */
 	u64 looked_ns;
-	/* Background in flight that was not cut for real-time. */
+	/* Background requests in flight that were not split for real-time. */
 	unsigned int unguarded_inflight;
-	/* Declared tasks by the number that the policy knows them by. */
+	/* Declared tasks, by their number in the policy. */
 	struct k2_task *task[K2_DECLARED_MAX];
-	/* The count of the policy when their owners were last woken. */
+	/* The fault count of the policy when the tasks' owners were last woken. */
 	u64 faults;
 };
 
-/* Waits of a real-time level for commands of lanes of lower levels. */
+/* Waits of a real-time level for lane commands of lower levels (k2_lane.h). */
 struct k2_lane_blocked {
 	u64 count;
 	u64 ns_max;
 	u64 ns_sum;
 };
 
-/* Of k2_lanes.c. */
+/* The state of k2_lanes.c. */
 struct k2_lanes {
 	struct list_head list;
 	struct k2_lane *on_card;
-	bool is_counted; /* its command, for declared tasks */
-	/* Something of the queue would be dispatched, and waits for a lane. */
+	bool is_counted; /* declared tasks know of its command */
+	/* A queued request could be dispatched, but waits for a lane. */
 	bool is_holding;
 	u64 blocked_since_ns[K2_RT_LEVELS]; /* 0: not blocked */
 	struct k2_lane_blocked blocked[K2_RT_LEVELS];
@@ -64,7 +64,7 @@ struct k2_lanes {
 /* No deadline. */
 #define K2_DEADLINE_NONE S64_MAX
 
-/* Of the requests of a group of queues that have ended, see k2_stats.c. */
+/* Latencies of the requests of a group of queues that have ended, see k2_stats.c. */
 struct k2_latencies {
 	s64 deadline_ns;
 	atomic64_t late;
@@ -74,43 +74,43 @@ struct k2_latencies {
 };
 
 /*
- * One per device. The queues belong to the device, not to a hardware queue: inflight_max bounds
- * what is in flight to the device, from whichever hardware queue.
+ * The state of a device. Its queues belong to the device and not to a hardware queue: inflight_max
+ * limits the requests in flight of all hardware queues together.
  */
 struct k2_data {
 	struct request_queue *q;
 
 	/*
-	 * Protects all below except @clones, @timer, @latencies and what k2_tasks.c has a lock for.
-	 * Taken from submission, from dispatch, and from completion and the timer, which may be in
-	 * hard interrupt context. q->requeue_lock and hctx->lock are never taken inside, and memory
-	 * is allocated once, atomically.
+	 * Protects the members below except @clones, @timer, @latencies and those that k2_tasks.c
+	 * locks. It is taken at submission, at dispatch, and at completion and in the timer, which
+	 * may run in hard interrupt context. q->requeue_lock and hctx->lock are never taken under
+	 * it. Only one allocation happens under it, and that is atomic.
 	 */
 	spinlock_t lock;
 	struct k2_policy policy;
 	struct k2_guard *guard;
 	struct k2_lanes lanes;
-	/* Something is queued that k2 did not let go when it was asked. */
+	/* k2 did not dispatch a queued request when blk-mq asked for one. */
 	bool has_refused;
 	struct list_head queues[K2_QUEUES];
 	/* Mergeable background requests by start sector: reads and writes. */
 	struct rb_root sorted[2];
 
-	/* Of k2_timer.c. When it fires; 0: it is not set. */
+	/* The timer of k2_timer.c, and when it fires; 0: it is not set. */
 	struct hrtimer timer;
 	u64 timer_ns;
 
-	/* Clones for the front of a bio that is cut in two. */
+	/* Clones for the front of a bio that is split. */
 	struct bio_set clones;
 
 	/* By group of queues. */
 	struct k2_latencies *latencies;
 
-	/* Of k2_tasks.c. */
+	/* Used by k2_tasks.c. */
 	struct list_head in_all_devices;
 	dev_t devt;
 
-	/* How many tags each group of queues may use of tags[0], see compat/shallow_depth.h. */
+	/* How many of the tags each group of queues may use, see compat/shallow_depth.h. */
 	unsigned int tags[K2_GROUPS];
 };
 
@@ -120,24 +120,24 @@ struct k2_data {
 #define K2_RQ_INFLIGHT BIT(1)
 /* In the merge hash and in k2_data.sorted. */
 #define K2_RQ_SORTED BIT(2)
-/* rq->bio has the front only, rq->end_io_data the rest, see k2_split.c. */
+/* rq->bio has only the front, rq->end_io_data has the rest, see k2_split.c. */
 #define K2_RQ_PIECE BIT(3)
-/* A piece is done and the request was requeued for the next one. */
+/* A piece has ended, and the request was requeued for the next piece. */
 #define K2_RQ_REST BIT(4)
-/* k2 took RQF_IO_STAT away, so that a piece is not counted as an I/O. */
+/* k2 has cleared RQF_IO_STAT, so that a piece does not count as an I/O. */
 #define K2_RQ_MUTED BIT(5)
 
 /* Counted in k2_guard.unguarded_inflight. */
 #define K2_RQ_UNGUARDED BIT(6)
-/* Of a declared task, whose number is in k2_rq.stream. */
+/* Belongs to the declared task whose number is in k2_rq.stream. */
 #define K2_RQ_DECLARED BIT(7)
 
-/* What k2 knows of a request; lives in rq->elv.priv[0]. rq->elv.priv[1]: see k2_split.c. */
+/* The state of a request, in rq->elv.priv[0]. For rq->elv.priv[1], see k2_split.c. */
 struct k2_rq {
 	u8 queue;
 	u8 flags;
-	u8 stream; /* of real-time, K2_STREAM_NONE: none; see K2_RQ_DECLARED */
-	u8 flight; /* K2_FLIGHT_NONE: not watched */
+	u8 stream; /* of a real-time request, or K2_STREAM_NONE; see K2_RQ_DECLARED */
+	u8 flight; /* K2_FLIGHT_NONE: its time is not measured */
 };
 
 static_assert(sizeof(struct k2_rq) <= sizeof(void *));
@@ -188,7 +188,7 @@ static __always_inline bool k2_is_looking_ahead(const struct k2_data *k2)
 	return k2_looks_ahead(&k2->guard->ahead, &k2->policy);
 }
 
-/* Does real-time leave a trace: a stream, or a job of a task? */
+/* Do real-time requests need tracking: by streams, or by jobs of a task? */
 static __always_inline bool k2_knows_real_time(const struct k2_data *k2)
 {
 	return k2_is_looking_ahead(k2) || k2->guard->ahead.declared.used;
@@ -205,13 +205,13 @@ u64 k2_guard_look(struct k2_guard *guard, u64 now_ns);
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns);
 void k2_guard_completed(struct k2_data *k2, struct request *rq, u64 now_ns);
 
-/* @rq is with the device no longer, or the driver gave it back: then its time says nothing. */
+/* @rq has left the device, or the driver returned it; its time is not learned. */
 static inline void k2_guard_left(struct k2_data *k2, struct request *rq)
 {
 	struct k2_guard *guard = k2->guard;
 	struct k2_rq *k2r = k2_rq(rq);
 
-	/* There is room for what was held back for it. */
+	/* The device has room for a held request. */
 	guard->is_held = false;
 	if (k2r->flight != K2_FLIGHT_NONE) {
 		k2_lookahead_cancel(&guard->ahead, k2r->flight, ktime_get_ns());
@@ -223,7 +223,7 @@ static inline void k2_guard_left(struct k2_data *k2, struct request *rq)
 	}
 }
 
-/* May something be dispatched that waits? */
+/* May a queued request be dispatched? */
 static inline bool k2_may_dispatch(const struct k2_data *k2)
 {
 	return k2_policy_has_work(&k2->policy) && !k2->guard->is_held && !k2->lanes.is_holding;
@@ -250,7 +250,7 @@ void k2_timer_exit(struct k2_data *k2);
 
 /* k2_split.c */
 
-/* So many pieces are in flight at a time even if there is no memory. */
+/* This many pieces can be in flight even if no memory is free. */
 #define K2_CLONES_RESERVED 8
 
 int k2_split_init(struct k2_data *k2);
@@ -259,8 +259,8 @@ bool k2_may_split(struct request *rq);
 bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes);
 
 /*
- * Called when a piece that is not the last ends, just before blk-mq counts it as one I/O: it is
- * none. Its sectors are counted all the same. k2_restore_rest() undoes it.
+ * Called when a piece that is not the last ends, before blk-mq would count it as an I/O, which it
+ * is not. Its sectors are still counted. k2_restore_rest() restores the flag.
  */
 static inline void k2_piece_mute_stats(struct request *rq)
 {
@@ -277,8 +277,8 @@ void k2_stats_late(struct k2_latencies *latencies, struct request *rq, unsigned 
 ssize_t k2_stats_show(struct k2_data *k2, unsigned int group, char *page);
 
 /*
- * @rq of @queue ends as a whole. Called at each completion, by several CPUs at once: no lock, and
- * few instructions.
+ * @rq of @queue has ended. This is called at each completion, by several CPUs at once, so it takes
+ * no lock and few instructions.
  */
 static __always_inline void k2_stats_completed(struct k2_data *k2, struct request *rq,
 					       unsigned int queue, u64 now_ns)
@@ -291,7 +291,7 @@ static __always_inline void k2_stats_completed(struct k2_data *k2, struct reques
 	atomic64_add(ns, &latencies->ns_sum);
 	while (unlikely(ns > ns_max) && !atomic64_try_cmpxchg(&latencies->ns_max, &ns_max, ns))
 		;
-	/* Where it is read in two halves, one request may be judged by half of a change. */
+	/* On 32 bits, a change of the deadline may be half visible to one request. */
 	if (unlikely(ns > data_race(latencies->deadline_ns)))
 		k2_stats_late(latencies, rq, queue, ns);
 }

@@ -6,7 +6,7 @@
 
 #include "../compat/elevator_files.h"
 
-/* Called with k2_files_lock(). NULL: k2 has gone, and its files are about to go. */
+/* Called with k2_files_lock(). NULL: k2 was replaced, and its files will be removed. */
 static struct k2_data *k2_of(struct request_queue *q)
 {
 	struct elevator_queue *eq = q->elevator;
@@ -27,7 +27,7 @@ static int k2_file_show(struct request_queue *q, struct seq_file *m,
 	return k2 ? 0 : -ENODEV;
 }
 
-/* The block layer's attributes do not say which one is meant, so each has a function of its own. */
+/* The block layer does not tell show() the attribute's name, so each has a function of its own. */
 #define K2_FILE(name)                                                                              \
 	static int k2_##name##_show(void *data, struct seq_file *m)                                \
 	{                                                                                          \
@@ -46,7 +46,7 @@ static void k2_show_inflight(struct k2_data *k2, struct seq_file *m)
 	seq_printf(m, "rt %u\nbackground %u\n", rt, background);
 }
 
-/* Counts of declared tasks that belong to no single task. */
+/* Counts of declared tasks that belong to no particular task. */
 static void k2_show_declared(struct k2_data *k2, struct seq_file *m)
 {
 	const struct k2_declared *declared = &k2->guard->ahead.declared;
@@ -101,7 +101,7 @@ static void k2_show_counters(struct k2_data *k2, struct seq_file *m)
 
 static void k2_show_tags(struct k2_data *k2, struct seq_file *m)
 {
-	/* Numbers from before and after a change of nr_requests may be side by side. */
+	/* A reader may see numbers from before and after a change of nr_requests. */
 	seq_printf(m, "of each %u\nmetadata %u\nbest-effort %u\nidle %u\n", READ_ONCE(k2->tags[0]),
 		   READ_ONCE(k2->tags[K2_GROUP_METADATA]),
 		   READ_ONCE(k2->tags[K2_GROUP_BEST_EFFORT]), READ_ONCE(k2->tags[K2_GROUP_IDLE]));
@@ -119,7 +119,7 @@ static void k2_show_edge(struct seq_file *m, const char *name, const struct k2_e
 			   k2_us(k2_edge_longest(edge) * K2_TIME_NS), k2_edge_count(edge));
 }
 
-/* Of a process, or of one of its threads; times in us, counted from @now_ns. */
+/* Shows a process or one of its threads; times in us, relative to @now_ns. */
 static void k2_show_stream(struct seq_file *m, const struct k2_streams *streams, unsigned int i,
 			   u64 now_ns)
 {
@@ -141,7 +141,7 @@ static void k2_show_stream(struct seq_file *m, const struct k2_streams *streams,
 	seq_puts(m, "\n");
 }
 
-/* When each real-time process is expected, and why. */
+/* Shows when each real-time process is expected, and the limits it was predicted from. */
 static void k2_show_streams(struct k2_data *k2, struct seq_file *m)
 {
 	const struct k2_streams *streams = &k2->guard->ahead.streams;
@@ -162,8 +162,8 @@ static void k2_show_streams(struct k2_data *k2, struct seq_file *m)
 }
 
 /*
- * By which part of what they need one by one so many commands delay another, in percent; only
- * numbers that have been tried lately.
+ * Shows the delay of one more command by N commands in flight, in percent of their time one by one,
+ * for each N that was in flight lately.
  */
 static void k2_show_delays(struct k2_data *k2, struct seq_file *m)
 {
@@ -181,7 +181,7 @@ static void k2_show_delays(struct k2_data *k2, struct seq_file *m)
 	}
 }
 
-/* The pace of background writes beside real-time writes, and what the device did; in KiB/s. */
+/* Shows the pace of background writes and the device's rate, in KiB/s. */
 static void k2_show_pace(struct k2_data *k2, struct seq_file *m)
 {
 	struct k2_pace pace;
@@ -228,7 +228,7 @@ static void *k2_queued_start(struct seq_file *m, loff_t *pos) __acquires(&k2->lo
 	k2_files_lock(q);
 	k2 = k2_of(q);
 	if (!k2) {
-		/* It is not; for sparse, as in k2_queued_stop(). */
+		/* The lock is not taken; this is for sparse, as in k2_queued_stop(). */
 		__acquire(&k2->lock);
 		return NULL;
 	}

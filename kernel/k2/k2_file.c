@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/k2: a program writes its real-time tasks to it, and keeps the file open for as long as they
- * are to be guarded. Its end, by whatever means, closes the file and ends them.
+ * /dev/k2: a program writes its real-time tasks to it, and keeps the file open as long as they are
+ * to be guarded. When the program ends in any way, its file is closed and the tasks end.
  *
- * One write is one task, "dev=179:0 level=0 period_us=10000 block_us=440" and more, see
- * k2_task_keys. A write that is rejected changes nothing; the last line that is read then says why.
- * Otherwise reading gives a line for each task, with state and counts; poll() reports POLLPRI when
- * a count has grown since it was read.
+ * One write is one task: "dev=179:0 level=0 period_us=10000 block_us=440" and more, see
+ * k2_task_keys. A rejected write changes nothing; the last line of the file then has the error. A
+ * read returns one line per task, with its state and counts. poll() reports POLLPRI when a count
+ * has grown since the last read.
  */
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
@@ -26,10 +26,10 @@
 struct k2_file {
 	struct list_head tasks; /* protected by the lock of k2_tasks.c */
 	wait_queue_head_t changed;
-	/* Protects what follows. */
+	/* Protects the members below. */
 	struct mutex lock;
-	char error[128]; /* of the last write; empty: there was none */
-	u64 faults_read; /* the count of faults when it was last read */
+	char error[128]; /* of the last write; empty: it succeeded */
+	u64 faults_read; /* the fault count at the last read */
 };
 
 /* The keys of a task. */
@@ -57,7 +57,7 @@ static const char *const k2_task_keys[K2_KEYS] = {
 #define K2_KEYS_NEEDED                                                                             \
 	(BIT(K2_KEY_DEV) | BIT(K2_KEY_LEVEL) | BIT(K2_KEY_PERIOD) | BIT(K2_KEY_BLOCK))
 
-/* The words of a write, before they are a task. */
+/* The parsed words of a write. */
 struct k2_line {
 	dev_t devt;
 	unsigned int number[K2_KEYS];
@@ -88,7 +88,7 @@ static bool k2_value_take(struct k2_line *line, enum k2_key key, const char *val
 	}
 }
 
-/* Leaves what is wrong in @error. */
+/* Writes an error message to @error. */
 static int k2_word_take(struct k2_line *line, char *word, unsigned long *seen, char *error,
 			size_t size)
 {
@@ -244,13 +244,13 @@ static int k2_file_show(struct seq_file *m, void *v)
 		return 0;
 	}
 	mutex_lock(&file->lock);
-	/* First: what is counted in between is reported once more. */
+	/* Read the counter first: later faults are then reported again. */
 	file->faults_read = k2_tasks_faults(&file->tasks);
 	length = k2_tasks_print_file(&file->tasks, text, size);
 	if (file->error[0])
 		length += scnprintf(text + length, size - length, "error %s\n", file->error);
 	mutex_unlock(&file->lock);
-	/* If it was full, something may be missing: seq_file tries again with more memory. */
+	/* If the buffer was full, text may be missing: seq_file tries again with more memory. */
 	seq_commit(m, length + 1 < size ? (int)length : -1);
 	return 0;
 }
@@ -277,7 +277,7 @@ static int k2_file_open(struct inode *inode, struct file *filp)
 	INIT_LIST_HEAD(&file->tasks);
 	init_waitqueue_head(&file->changed);
 	mutex_init(&file->lock);
-	/* misc_open() has left the device here, and seq_file wants the place for itself. */
+	/* misc_open() has stored the device here, but seq_file needs the field. */
 	filp->private_data = NULL;
 	error = single_open(filp, k2_file_show, file);
 	if (error)

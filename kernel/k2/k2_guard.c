@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ties look-ahead (k2_lookahead.h) to the block layer: which requests are arrivals of which
- * real-time stream, which commands tell how fast the device is, how much of a request goes next.
+ * Connects look-ahead (k2_lookahead.h) to the block layer: finds the stream of a real-time request,
+ * measures commands to learn the device, and applies the decision for the next request.
  *
- * A request is taken for one of the thread that inserts it. That is the thread that made it, except
- * where a driver above submits from a worker of the kernel, such as dm-crypt.
+ * A request is assumed to belong to the thread that inserts it. That thread made it, unless a
+ * driver above, such as dm-crypt, submits from a kernel worker.
  *
- * All but k2_guard_init(), k2_guard_exit() and k2_guard_set_limits() are called with the lock held.
+ * All functions but k2_guard_init(), k2_guard_exit() and k2_guard_set_limits() need the lock.
  */
 #include <linux/ioprio.h>
 #include <linux/ktime.h>
@@ -20,7 +20,7 @@
 
 /* kthreadd, the parent of all kernel threads. */
 #define K2_KERNEL_PID 2
-/* How often to look for streams that have ended. */
+/* How often to look for processes and threads that have exited. */
 #define K2_LOOK_EVERY_NS (100 * NSEC_PER_MSEC)
 
 static unsigned int k2_op(struct request *rq)
@@ -39,7 +39,7 @@ struct k2_guard *k2_guard_init(struct request_queue *q)
 	return guard;
 }
 
-/* False: out of range, nothing was changed. */
+/* False: the value is out of range and not set. */
 bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us)
 {
 	if (!k2_lookahead_set_rt_block_us(&k2->guard->ahead, rt_block_us))
@@ -56,8 +56,8 @@ void k2_guard_exit(struct k2_guard *guard)
 }
 
 /*
- * The first real-time request of a device is arriving. If there is no memory now, the next one
- * tries again, and meanwhile no stream is known.
+ * The first real-time request of a device arrives. Without memory now, the next request tries
+ * again, and no stream is known until then.
  */
 static noinline void k2_take_memory(struct k2_streams *streams)
 {
@@ -65,13 +65,13 @@ static noinline void k2_take_memory(struct k2_streams *streams)
 		kmalloc_array(K2_STREAMS, sizeof(*streams->stream), GFP_ATOMIC | __GFP_NOWARN);
 }
 
-/* False: there is no memory for the tasks that they are for, nothing was changed. */
+/* False: there is no memory for declared tasks, and the limits are not set. */
 bool k2_guard_set_limits(struct k2_data *k2, const struct k2_limit *limit)
 {
 	struct k2_declared *declared = &k2->guard->ahead.declared;
 	struct k2_declared_task *tasks;
 
-	/* The caller holds a lock that the end of the scheduler waits for with the queue frozen. */
+	/* The caller holds a lock that the scheduler's exit waits for with the queue frozen. */
 	tasks = kcalloc(K2_DECLARED_MAX, sizeof(*tasks), GFP_NOIO);
 	if (!tasks)
 		return false;
@@ -84,7 +84,7 @@ bool k2_guard_set_limits(struct k2_data *k2, const struct k2_limit *limit)
 	return true;
 }
 
-/* Workers of the kernel take turns, as the threads of a pool do: they count as one process. */
+/* Kernel workers take turns like the threads of a pool, so they count as one process. */
 static struct k2_thread k2_current_thread(unsigned int level, bool is_write)
 {
 	return (struct k2_thread){
@@ -112,7 +112,7 @@ static struct k2_scene k2_scene(const struct k2_data *k2, unsigned int level)
 	};
 }
 
-/* @rq is of a stream, which has counted it: what stands in its way? */
+/* The stream of @rq has counted it: note the requests that may delay it. */
 static void k2_note_met(struct k2_data *k2, struct request *rq, bool is_early)
 {
 	struct k2_lookahead *ahead = &k2->guard->ahead;
@@ -138,7 +138,7 @@ static void k2_arrives_in_stream(struct k2_data *k2, struct request *rq, u64 now
 }
 
 /*
- * @rq is real-time and arrives: in a job of the task that owns its level, or in the stream of its
+ * A real-time @rq arrives: in a job of the task that owns its level, or else in the stream of its
  * thread.
  */
 void k2_guard_arrival(struct k2_data *k2, struct request *rq)
@@ -159,9 +159,9 @@ void k2_guard_arrival(struct k2_data *k2, struct request *rq)
 }
 
 /*
- * @rq is a flush, or a write with one, and is being made by the current thread. k2 does not see
- * the flush again before it has ended: until then it keeps its task busy. It has no ioprio yet, and
- * will have that of its thread.
+ * The current thread makes @rq, a flush or a write with one. k2 does not see the flush again before
+ * it ends; until then it keeps its task busy. The flush has no ioprio yet, but will get that of its
+ * thread.
  */
 void k2_guard_flush(struct k2_data *k2, struct request *rq)
 {
@@ -176,8 +176,8 @@ void k2_guard_flush(struct k2_data *k2, struct request *rq)
 }
 
 /*
- * @rq, which k2 was not shown, has ended: on 6.1 a flush or FUA write, on 6.12 a flush. On 6.12 its
- * ioprio went with its bio, so it counts as background; @made_in is the queue of its thread.
+ * @rq bypassed k2 and has ended: on 6.1 a flush or FUA write, on 6.12 a flush. On 6.12 its bio took
+ * the ioprio along, so it counts as background; @made_in is the queue of its thread.
  */
 void k2_guard_bypassed(struct k2_data *k2, struct request *rq, unsigned int made_in, u64 now_ns)
 {
@@ -207,7 +207,7 @@ static void k2_forget_streams(struct k2_streams *streams)
 	unsigned int i;
 
 	rcu_read_lock();
-	/* Forgetting lowers `used`, never below what is still to be seen. */
+	/* Forgetting lowers `used`, but never below a stream that is still to be checked. */
 	for (i = streams->used; i-- > 0;) {
 		struct k2_stream *stream = &streams->stream[i];
 		bool is_process = stream->process == K2_STREAM_NONE;
@@ -221,7 +221,7 @@ static void k2_forget_streams(struct k2_streams *streams)
 	rcu_read_unlock();
 }
 
-/* Now and then: which of those that background is held for are there no more? */
+/* Every K2_LOOK_EVERY_NS: forgets processes, threads and owners of tasks that have exited. */
 static void k2_look_who_is_there(struct k2_data *k2, u64 now_ns)
 {
 	if (now_ns - k2->guard->looked_ns < K2_LOOK_EVERY_NS)
@@ -236,7 +236,7 @@ static bool k2_is_learned(struct request *rq)
 	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
 }
 
-/* @rq goes to the device with @bytes. @now_ns: 0 if the time has not been read. */
+/* @bytes of @rq go to the device. @now_ns: 0 if the time was not read yet. */
 static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes, u64 now_ns)
 {
 	struct k2_lookahead *ahead = &k2->guard->ahead;
@@ -277,7 +277,7 @@ static void k2_hold(struct k2_data *k2, u64 until_ns)
 	k2_timer_set(k2, until_ns);
 }
 
-/* Ends holding back if it is time; otherwise returns when to look again, 0 for no need to. */
+/* Releases held background if it is time. Else returns when to check again; 0: never. */
 u64 k2_guard_look(struct k2_guard *guard, u64 now_ns)
 {
 	if (!guard->is_held || !guard->held_until_ns)
@@ -289,9 +289,9 @@ u64 k2_guard_look(struct k2_guard *guard, u64 now_ns)
 }
 
 /*
- * How much of @rq, the head of its queue, goes to the driver now. 0: nothing before a command has
- * ended or the timer has fired, and nothing was changed but what says so. @now_ns: 0 if the time
- * has not been read.
+ * How many bytes of @rq, the head of its queue, go to the driver now. 0: it waits until a command
+ * ends or the timer fires, and only the guard's hold state has changed. @now_ns: 0 if the time was
+ * not read yet.
  */
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
@@ -303,7 +303,7 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 		now_ns = now_ns ?: ktime_get_ns();
 		k2_look_who_is_there(k2, now_ns);
 	}
-	/* As k2_decide() would, for much less. */
+	/* k2_decide() would decide the same, but costs far more. */
 	if (k2_looks_ahead(ahead, &k2->policy) && !ahead->declared.used &&
 	    k2_guards_nobody(ahead, k2_guarded_level(k2_rq(rq)->queue), now_ns)) {
 		k2_dispatch_whole(k2, rq, now_ns);
@@ -333,7 +333,7 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 	return decision.bytes;
 }
 
-/* @rq is of a stream and has ended: has it taken longer than it should? */
+/* @rq of a stream has ended: did it exceed the bound? */
 static void k2_note_excess(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	struct k2_lookahead *ahead = &k2->guard->ahead;
@@ -347,7 +347,7 @@ static void k2_note_excess(struct k2_data *k2, struct request *rq, u64 now_ns)
 	k2_excess_end(&ahead->excess, &stream->met, &scene, excess_ns);
 }
 
-/* The device is done with @rq, or with a piece of it. */
+/* The device has completed @rq or a piece of it. */
 void k2_guard_completed(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	struct k2_guard *guard = k2->guard;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lanes of chario among the requests of the queue: see k2_lane.h.
+ * Orders the commands of chario's lanes among the requests of the queue, see k2_lane.h.
  *
- * A lane is in the list from its first question until it goes, and holds q_usage_counter for that
- * time: the scheduler stays, and with it this module. The card is a lane's only while nothing of
+ * A lane is in the list from its first ask() until it leaves. Meanwhile it holds q_usage_counter,
+ * which keeps the scheduler and this module in place. A lane gets the card only while no request of
  * the queue is in flight.
  *
- * A lane whose thread gets no CPU would hold up all that is behind it. So an offer that it does not
- * take lapses: then the next request goes, and it is offered the card after that.
+ * A lane whose thread gets no CPU would delay everything behind it. Therefore an offer that it does
+ * not take lapses: the next request is dispatched, and the lane is offered the card after that.
  */
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -35,7 +35,7 @@ static bool k2_lane_has_lapsed(const struct k2_lane *lane, u64 now_ns)
 	return lane->offered_ns && now_ns - lane->offered_ns >= K2_LANE_OFFER_NS;
 }
 
-/* The lane to be served first of those that wait. NULL: none does. */
+/* The waiting lane to serve first; NULL: no lane waits. */
 static struct k2_lane *k2_lanes_first(struct k2_data *k2, u64 now_ns)
 {
 	struct k2_lane *lane, *first = NULL;
@@ -50,7 +50,7 @@ static struct k2_lane *k2_lanes_first(struct k2_data *k2, u64 now_ns)
 	return first;
 }
 
-/* Does @lane go before @queue, which the policy would dispatch from? */
+/* Is @lane served before @queue, which the policy would dispatch from? */
 static bool k2_lane_is_before(struct k2_data *k2, const struct k2_lane *lane, unsigned int queue,
 			      u64 now_ns)
 {
@@ -64,7 +64,7 @@ static bool k2_lane_is_before(struct k2_data *k2, const struct k2_lane *lane, un
 	return k2_policy_lane_is_before(lane->level, lane->since_ns, queue, rq->start_time_ns);
 }
 
-/* Is @queue held back for a lane? Called with the lock, if there are lanes. */
+/* Must @queue wait for a lane? Called with the lock, if there are lanes. */
 bool k2_lanes_hold(struct k2_data *k2, unsigned int queue)
 {
 	u64 now_ns = ktime_get_ns();
@@ -73,7 +73,7 @@ bool k2_lanes_hold(struct k2_data *k2, unsigned int queue)
 	return k2->lanes.on_card || (first && k2_lane_is_before(k2, first, queue, now_ns));
 }
 
-/* The card is free for @lane, and it is worth asking. */
+/* The card is free for @lane, which may ask for it again. */
 static void k2_lane_offer(struct k2_data *k2, struct k2_lane *lane, u64 now_ns)
 {
 	if (lane->offered_ns)
@@ -104,7 +104,7 @@ void k2_lanes_look(struct k2_data *k2)
 		k2_lane_offer(k2, lane, now_ns);
 }
 
-/* A real-time request of @level arrives while a lane has the card. */
+/* A request of @queue arrives while a lane has the card. */
 void k2_lanes_arrival(struct k2_data *k2, unsigned int queue)
 {
 	struct k2_lanes *lanes = &k2->lanes;
@@ -116,7 +116,7 @@ void k2_lanes_arrival(struct k2_data *k2, unsigned int queue)
 	lanes->blocked_since_ns[queue] = ktime_get_ns();
 }
 
-/* @lane has a command with the card, for which declared tasks may wait; its time is not known. */
+/* The card has a command of @lane, whose time is unknown; declared tasks may wait for it. */
 static void k2_lane_begins(struct k2_data *k2, const struct k2_lane *lane, u64 now_ns)
 {
 	struct k2_declared *declared = &k2->guard->ahead.declared;
@@ -126,7 +126,7 @@ static void k2_lane_begins(struct k2_data *k2, const struct k2_lane *lane, u64 n
 		k2_declared_untimed(declared, lane->level, now_ns);
 }
 
-/* What waited for a command of a lower level waits for it no more. */
+/* The command of the lane has ended, and with it all waits for it. */
 static void k2_lane_ends(struct k2_data *k2, u64 now_ns)
 {
 	struct k2_lanes *lanes = &k2->lanes;
@@ -169,7 +169,7 @@ static bool k2_lane_takes(struct k2_data *k2, struct k2_lane *lane, u64 now_ns)
 	return true;
 }
 
-/* The end of a change of the lanes. Returns whether the hardware queues are to be run. */
+/* Ends each change of the lanes. Returns whether to run the hardware queues. */
 static bool k2_lanes_changed(struct k2_data *k2)
 {
 	struct k2_lane *lane;
@@ -188,7 +188,7 @@ static bool k2_lanes_changed(struct k2_data *k2)
 	return run;
 }
 
-/* With q_usage_counter. NULL: another scheduler, or none. */
+/* Called with q_usage_counter held. NULL: the queue has another scheduler or none. */
 static struct k2_data *k2_of_queue(struct request_queue *q)
 {
 	struct elevator_queue *eq = q->elevator;
@@ -196,7 +196,7 @@ static struct k2_data *k2_of_queue(struct request_queue *q)
 	return eq && eq->type == &k2_elevator ? eq->elevator_data : NULL;
 }
 
-/* K2_LANE_WAIT: it has been entered. */
+/* Returns K2_LANE_WAIT if the lane is now in the list. */
 static enum k2_lane_answer k2_lane_enter(struct k2_lane *lane)
 {
 	struct request_queue *q = lane->queue;
@@ -264,7 +264,7 @@ static void k2_lane_give(struct k2_lane *lane, bool waits)
 const struct k2_lane_order k2_lane_order = {.ask = k2_lane_ask, .give = k2_lane_give};
 EXPORT_SYMBOL_GPL(k2_lane_order);
 
-/* A line per level: what its requests waited for commands of lanes of lower levels. */
+/* Prints a line per level: waits of its requests for lane commands of lower levels. */
 ssize_t k2_lanes_show(struct k2_data *k2, char *page)
 {
 	struct k2_lane_blocked blocked[K2_RT_LEVELS];

@@ -3,31 +3,31 @@
  * k2: an I/O scheduler that bounds how long real-time requests wait for the device.
  *
  * Real-time requests (ioprio class RT, eight levels) are served strictly first, in order of
- * arrival, then metadata of file systems, then best effort, process by process, then the idle
- * class. No more than inflight_max requests are with the device at a time, so that a real-time
- * request finds little in front of it, and background requests can be dispatched in pieces, so
- * that what it finds there is short. The decisions are in k2_policy.c; this file keeps the lists
- * and ties them to blk-mq. Begin reading at the table at the end.
+ * arrival, then metadata of file systems, then best effort in turns by process, then the idle
+ * class. At most inflight_max requests are with the device at a time, so a real-time request finds
+ * few before it. Background requests can be dispatched in pieces, so those few are short.
+ * k2_policy.c decides; this file keeps the lists and connects them to blk-mq. To read it, start at
+ * the table at the end.
  *
- * Life of a request: prepare_request, insert_requests, dispatch_request, finish_request. Not all
- * requests live all of it. Requests merged into another are finished without dispatch. Flushes go
- * straight to the driver: on 6.1 k2 learns of them when they end, on 6.12 when they are prepared,
- * too. For two more kinds it depends on the kernel:
+ * Life of a request: prepare_request, insert_requests, dispatch_request, finish_request. Some
+ * requests skip steps. A request merged into another finishes without dispatch. Flushes go straight
+ * to the driver: on 6.1 k2 sees them when they end, on 6.12 also when they are prepared. Two more
+ * kinds depend on the kernel:
  *
- *   writes with FUA       6.1: the same, except that a driver may ask for
- *   or a preceding flush  one to be inserted later on, never prepared. 6.12: live as all others,
- *                         but the data of a write with a preceding flush comes at the head.
+ *   writes with FUA       6.1: the same, but a driver may ask to insert one later that was
+ *   or a preceding flush  never prepared. 6.12: as all others, but the data of a write with a
+ *                         preceding flush is inserted at the head.
  *   passthrough           6.1: prepared and finished, but inserted only if they come out of a plug
- *                         (io_uring's commands do). 6.12: never inserted, and seldom prepared.
+ *                         (io_uring's commands do). 6.12: never inserted, and rarely prepared.
  *
- * Each request therefore carries flags (k2_rq.flags) that say what is on the books for it.
+ * Flags of each request (k2_rq.flags) therefore record the steps that it has taken.
  *
- * Waking up. Whatever k2 refuses to dispatch is dispatched after a completion, so
- * k2_finish_request() runs the hardware queues if something was refused and may now go. Both are
- * said under the lock: a completion either comes before the refusal, which then sees the room, or
- * after, and sees the refusal. What was not refused is blk-mq's to come back for: it may be the
- * driver that has no room. What background holds back by itself is dispatched when a timer says so,
- * see k2_timer.c.
+ * Waking up. A request that k2 did not dispatch waits for a completion: k2_finish_request() runs
+ * the hardware queues if k2 refused a request that may go now. Both use the lock: a completion
+ * comes either before the refusal, which then sees the room, or after it, and then sees the
+ * refusal. If k2 did not refuse, blk-mq itself runs the queue again, for example when the driver
+ * has room. Background that waits without a command in flight is resumed by a timer, see
+ * k2_timer.c.
  */
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
@@ -49,11 +49,11 @@
 #define CREATE_TRACE_POINTS
 #include "k2_trace.h"
 
-/* k2_policy_queue() takes an ioprio apart without the kernel's headers. */
+/* k2_policy_queue() parses an ioprio without the kernel's headers. */
 static_assert(IOPRIO_CLASS_SHIFT == K2_IOPRIO_CLASS_SHIFT && IOPRIO_CLASS_RT == K2_IOPRIO_CLASS_RT);
 static_assert(IOPRIO_NR_LEVELS == K2_RT_LEVELS);
 
-/* Called after the policy's transitions, with the lock held. Most begin or end no wait. */
+/* Called after transitions of the policy, with the lock. Most begin or end no wait. */
 void k2_note_waits(struct k2_data *k2)
 {
 	u64 now_ns;
@@ -69,8 +69,8 @@ void k2_note_waits(struct k2_data *k2)
 }
 
 /*
- * Called in the context of the process that submits. Passthrough commands have no ioprio (the field
- * keeps that of the request's former life).
+ * Called in the context of the submitting process. Passthrough commands have no ioprio: the field
+ * still has that of an earlier request.
  */
 static unsigned int k2_take_queue(struct k2_data *k2, struct request *rq)
 {
@@ -86,9 +86,9 @@ static unsigned int k2_take_queue(struct k2_data *k2, struct request *rq)
 }
 
 /*
- * A request comes for the first time, or comes back: its rest, or a driver's retry. One that
- * comes back is in flight until it is here, keeps its place at the head, and is not merged: a rest
- * that new neighbours are added to would never end.
+ * A request is inserted for the first time, or again: the rest of a split one, or a driver's retry.
+ * In the second case it was in flight until now, goes to the head, and is not merged: a rest that
+ * keeps growing would never end.
  */
 static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 {
@@ -99,8 +99,8 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 
 	if (!k2_rq_has_private(rq)) {
 		/*
-		 * Never prepared. 6.1: a FUA write. 6.12: a request that a plug had allocated for a
-		 * passthrough command, and then used for this.
+		 * It was not prepared. 6.1: a FUA write. 6.12: a request that a plug had allocated
+		 * for a passthrough command, and then used for this one.
 		 */
 		k2_rq_claim_private(rq);
 		*k2r = k2_rq_new;
@@ -119,7 +119,7 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 		k2_policy_insert(&k2->policy, k2r->queue);
 		if (unlikely(k2->lanes.on_card))
 			k2_lanes_arrival(k2, k2r->queue);
-		/* It ends holding back. */
+		/* A new request ends the hold. */
 		k2->guard->is_held = false;
 		if (k2r->queue < K2_RT_LEVELS && k2_knows_real_time(k2))
 			k2_guard_arrival(k2, rq);
@@ -135,14 +135,14 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 		k2_sort(k2, rq);
 }
 
-/* Requests, in the order of their life. */
+/* Request operations, in the order of a request's life. */
 
 static noinline void k2_flush_prepared(struct k2_data *k2, struct request *rq)
 {
 	unsigned long flags;
 
 	k2_rq(rq)->queue = k2_policy_queue(get_current_ioprio(), false);
-	/* A task that is declared just now has not made this request. */
+	/* A task that is being declared has not made this request. */
 	if (!data_race(k2->guard->ahead.declared.used))
 		return;
 	spin_lock_irqsave(&k2->lock, flags);
@@ -156,7 +156,7 @@ static void k2_prepare_request(struct request *rq)
 
 	k2_start_time_set(rq);
 	*k2_rq(rq) = k2_rq_new;
-	/* On 6.1 it is never asked for these. */
+	/* 6.1 does not prepare these. */
 	if (op_is_flush(rq->cmd_flags))
 		k2_flush_prepared(k2, rq);
 }
@@ -178,7 +178,7 @@ static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
-/* Nothing is dispatched now. The next completion looks whether something may be, see above. */
+/* Nothing is dispatched now. The next completion tries again, see above. */
 static void k2_refuse(struct k2_data *k2)
 {
 	lockdep_assert_held(&k2->lock);
@@ -192,10 +192,10 @@ static bool k2_has_work(struct blk_mq_hw_ctx *hctx)
 	unsigned long flags;
 	bool may_dispatch;
 
-	/* A hint: k2_dispatch_request() looks again. */
+	/* This is a hint: k2_dispatch_request() checks again. */
 	if (data_race(k2_may_dispatch(k2)))
 		return true;
-	/* Whoever inserts runs the queue after that, and sees it here. */
+	/* A thread that inserts a request runs the queue afterwards, and sees the request here. */
 	if (!data_race(k2->policy.queues_waiting))
 		return false;
 
@@ -208,9 +208,9 @@ static bool k2_has_work(struct blk_mq_hw_ctx *hctx)
 }
 
 /*
- * No clone to be had: back to the head of the queue. All reserved clones are with pieces in
- * flight, so a completion comes. Should the last one come before the request is back, then blk-mq
- * looks again in 3 ms, as always when has_work was true and no request came out.
+ * No clone is free, so the request returns to the head of its queue. All reserved clones belong to
+ * pieces in flight, so a completion follows. If the last one comes before the request is back,
+ * blk-mq tries again in 3 ms, as always when has_work() was true and no request followed.
  */
 static void k2_defer(struct k2_data *k2, struct request *rq)
 {
@@ -272,7 +272,7 @@ refuse:
 	return NULL;
 }
 
-/* Of a request that bypassed k2: that of its thread. Of passthrough it does not matter. */
+/* The queue of the thread of a request that bypassed k2. For passthrough, any will do. */
 static unsigned int k2_bypassed_queue(struct request *rq)
 {
 	if (blk_rq_is_passthrough(rq))
@@ -283,8 +283,8 @@ static unsigned int k2_bypassed_queue(struct request *rq)
 }
 
 /*
- * Called when a request that went past k2 ends: a flush with data twice, the last time counts. Not
- * inline, like the next one: k2_completed_request() then saves no registers for what is rare.
+ * A request that bypassed k2 ends; a flush with data ends twice, and the second time counts. Like
+ * the next function, it is not inline: k2_completed_request() then saves fewer registers.
  */
 static noinline void k2_bypassed_request(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
@@ -312,7 +312,7 @@ static noinline void k2_watched_request(struct k2_data *k2, struct request *rq, 
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
-/* Called when a request ends, also one that was never inserted. Most need nothing more. */
+/* Called when a request ends, even one that was never inserted. Most need no more work. */
 static void k2_completed_request(struct request *rq, u64 now_ns)
 {
 	struct k2_data *k2 = rq->q->elevator->elevator_data;
@@ -330,7 +330,7 @@ static void k2_completed_request(struct request *rq, u64 now_ns)
 		k2_watched_request(k2, rq, now_ns);
 }
 
-/* A flush was prepared and is freed; if it was never made, it does not end either. */
+/* A prepared flush is freed. If it was never issued, this is its only end. */
 static noinline void k2_flush_finished(struct k2_data *k2, struct request *rq)
 {
 	unsigned long flags;
@@ -340,7 +340,7 @@ static noinline void k2_flush_finished(struct k2_data *k2, struct request *rq)
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
-/* Called when a request ends or is freed; for a piece too, but then the request goes on. */
+/* Called when a request ends or is freed, and also for a piece, whose request goes on. */
 static void k2_finish_request(struct request *rq)
 {
 	struct request_queue *q = rq->q;
@@ -364,7 +364,7 @@ static void k2_finish_request(struct request *rq)
 	if (k2_has_lanes(k2))
 		k2_lanes_look(k2);
 	k2_note_waits(k2);
-	/* After data a flush may follow. */
+	/* A flush may follow the data. */
 	k2r->flags &= K2_RQ_DECLARED;
 	run = k2->has_refused && k2_may_dispatch(k2);
 	if (run)
@@ -378,8 +378,8 @@ static void k2_finish_request(struct request *rq)
 /* Tags. */
 
 /*
- * Called before a tag is allocated. The bio is not known here, so what counts is the ioprio of the
- * task, not that of a single I/O.
+ * Called before a tag is allocated. The bio is not known yet, so the ioprio of the task counts, not
+ * that of the I/O.
  */
 static void k2_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
@@ -400,7 +400,7 @@ static void k2_update_depth(struct blk_mq_hw_ctx *hctx)
 	k2_shallow_depth_prepare(tags, hctx->numa_node);
 	whole = k2_shallow_depth_whole(&tags->sb);
 	for (group = 0; group < K2_GROUPS; group++)
-		/* Nothing allocates a tag meanwhile, but debugfs may read. */
+		/* No tag is allocated meanwhile, but debugfs may read this. */
 		WRITE_ONCE(k2->tags[group], k2_policy_tags(whole, group));
 	sbitmap_queue_min_shallow_depth(tags, k2_async_depth_limit(hctx->queue, REQ_OP_WRITE,
 								   k2->tags[K2_GROUP_IDLE]));
@@ -412,7 +412,7 @@ static void k2_depth_updated(k2_depth_updated_t *of)
 	k2_each_updated(of, k2_update_depth);
 }
 
-/* Setting up and taking down. */
+/* Setup and teardown. */
 
 static int k2_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int hctx_idx)
 {
@@ -434,7 +434,7 @@ static int k2_init_sched(struct request_queue *q, k2_init_sched_t *given)
 	}
 	k2_begin(k2);
 
-	/* Dispatch does not ask which hardware queue a request belongs to. */
+	/* Dispatch does not depend on the hardware queue of a request. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	k2_async_depth_init(q);
 	q->elevator = eq;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Merging, of background reads and writes only. All is decided when a bio is submitted:
- * merging whole requests at insertion could not be bounded, for its candidates are found by
- * elv_rqhash_find(), which modules cannot call.
+ * Merging of background reads and writes. Bios merge only when they are submitted. Merging whole
+ * requests at insertion could not be limited: elv_rqhash_find(), which finds their candidates, is
+ * not exported to modules.
  */
 #include <linux/blkdev.h>
 
@@ -15,7 +15,7 @@ static bool k2_mergeable(struct request *rq)
 	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
 }
 
-/* Let others merge into @rq, if they may. */
+/* If @rq may be merged, makes it visible to merging. */
 void k2_sort(struct k2_data *k2, struct request *rq)
 {
 	lockdep_assert_held(&k2->lock);
@@ -27,7 +27,7 @@ void k2_sort(struct k2_data *k2, struct request *rq)
 	k2_rq(rq)->flags |= K2_RQ_SORTED;
 }
 
-/* Take @rq off its queue and out of the reach of merging. */
+/* Removes @rq from its queue and hides it from merging. */
 void k2_remove(struct k2_data *k2, struct request *rq)
 {
 	lockdep_assert_held(&k2->lock);
@@ -42,7 +42,7 @@ void k2_remove(struct k2_data *k2, struct request *rq)
 	k2_rq(rq)->flags &= ~K2_RQ_SORTED;
 }
 
-/* Called in the context of the process that submits. */
+/* Called in the context of the submitting process. */
 static unsigned int k2_queue_of_bio(const struct k2_data *k2, struct bio *bio)
 {
 	unsigned int queue = k2_policy_queue(bio->bi_ioprio, bio->bi_opf & REQ_META);
@@ -59,7 +59,7 @@ bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs
 	unsigned long flags;
 	bool merged;
 
-	/* A request that is inserted just now is missed; that is only a merge less. */
+	/* A request that is being inserted may be missed, which only loses a merge. */
 	if (data_race(RB_EMPTY_ROOT(&k2->sorted[bio_data_dir(bio)])))
 		return false;
 	if (k2_policy_class(k2_policy_queue(bio->bi_ioprio, false)) == K2_CLASS_RT)
@@ -74,7 +74,7 @@ bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs
 	return merged;
 }
 
-/* Requests that will be split may grow. */
+/* Requests may grow if k2 will split them. */
 static bool k2_may_merge(struct k2_data *k2, unsigned int queue, u64 bytes)
 {
 	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND && k2_is_looking_ahead(k2))
@@ -82,19 +82,19 @@ static bool k2_may_merge(struct k2_data *k2, unsigned int queue, u64 bytes)
 	return k2_policy_may_merge(&k2->policy, queue, bytes);
 }
 
-/* May @bio join @rq? Asked by elv_bio_merge_ok(), from k2_bio_merge(). */
+/* May @bio join @rq? Called by elv_bio_merge_ok(), from k2_bio_merge(). */
 bool k2_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio)
 {
 	struct k2_data *k2 = q->elevator->elevator_data;
 
 	lockdep_assert_held(&k2->lock);
-	/* Metadata that joined other background would wait with it, a process with another. */
+	/* Merged, metadata would wait with other background, or a process with another. */
 	if (k2_rq(rq)->queue != k2_queue_of_bio(k2, bio))
 		return false;
 	return k2_may_merge(k2, k2_rq(rq)->queue, (u64)blk_rq_bytes(rq) + bio->bi_iter.bi_size);
 }
 
-/* A request that @bio ends where it begins. blk-mq looks for the other side in the hash. */
+/* Finds a request that starts where @bio ends. blk-mq finds the other side in the hash. */
 int k2_request_merge(struct request_queue *q, struct request **found, struct bio *bio)
 {
 	struct k2_data *k2 = q->elevator->elevator_data;
@@ -125,7 +125,7 @@ void k2_requests_merged(struct request_queue *q, struct request *rq, struct requ
 
 	lockdep_assert_held(&k2->lock);
 
-	/* The merged request has the earlier of the two start times: give it that place, too. */
+	/* The merged request has the earlier start time of the two; it also takes that place. */
 	if (next->start_time_ns == rq->start_time_ns)
 		list_move(&rq->queuelist, &next->queuelist);
 	k2_remove(k2, next);
@@ -134,7 +134,7 @@ void k2_requests_merged(struct request_queue *q, struct request *rq, struct requ
 	k2_rq(next)->flags = 0;
 }
 
-/* @neighbour touches @rq or not, blk-mq checks that; here: same queue, and not too large? */
+/* blk-mq checks that @neighbour is adjacent. Is it in the same queue, and not too large? */
 static struct request *k2_bounded(struct request *rq, struct request *neighbour)
 {
 	struct k2_data *k2 = rq->q->elevator->elevator_data;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The owner of a declared task: a process with all its threads, or a cgroup with all below it.
+ * The owner of a declared task: a process with its threads, or a cgroup with its descendants.
  *
- * Threads of the kernel are taken for the owner: a driver above, such as dm-crypt, passes on what
- * it was given, and its worker belongs to nobody.
+ * Kernel threads count as the owner: a driver above, such as dm-crypt, passes on the owner's
+ * requests from a worker.
  */
 #include <linux/cgroup.h>
 #include <linux/pid.h>
@@ -15,13 +15,13 @@
 
 #ifdef CONFIG_CGROUPS
 
-/* NULL: the root, which everybody is in. */
+/* NULL: the root cgroup, which contains every process. */
 static struct cgroup *k2_cgroup_get(void)
 {
 	struct cgroup *cgroup;
 
 	rcu_read_lock();
-	/* The one that current has just left may be about to go. */
+	/* A cgroup that current has just left may be going away. */
 	do
 		cgroup = task_dfl_cgroup(current);
 	while (!cgroup_tryget(cgroup));

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The state of a device: its memory, and its begin and end. */
+/* Allocates, initialises and frees the state of a device. */
 #include <linux/major.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "k2.h"
 
-/* What a device without real-time costs. Streams and tasks get theirs when there are any. */
+/* The memory of a device without real-time. Streams and tasks are allocated later. */
 static_assert(sizeof(struct k2_data) + sizeof(struct k2_guard) +
 		      K2_GROUPS * sizeof(struct k2_latencies) +
 		      K2_CLONES_RESERVED * sizeof(struct bio) <=
 	      SZ_16K);
-/* And from the first real-time request on: it is allocated at once, and atomically. */
+/* The first real-time request allocates this at once, atomically. */
 static_assert(K2_STREAMS * sizeof(struct k2_stream) <= 40 * SZ_1K);
 
-/* Returns a struct k2_data; compat/sched_data.h says when these two are called. */
+/* Returns a struct k2_data. compat/sched_data.h tells when k2_alloc() and k2_free() are called. */
 void *k2_alloc(struct request_queue *q)
 {
 	struct k2_data *k2 = kzalloc_node(sizeof(*k2), GFP_KERNEL, q->node);
@@ -84,7 +84,7 @@ static void k2_warn_lost(const struct k2_policy *policy)
 	}
 }
 
-/* Called with the queue frozen: every request that came in must have gone out. */
+/* Called with the queue frozen: every request that was inserted must have ended. */
 void k2_end(struct k2_data *k2)
 {
 	unsigned int i;

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Splitting at dispatch: a large background request goes to the driver in pieces, so that
- * real-time never waits for more than one piece.
+ * Splitting at dispatch: a large background request goes to the driver in pieces, so that real-time
+ * waits for at most one piece.
  *
- * Problem. A device without a queue cannot be interrupted: the next request waits until the one in
- * flight is done, milliseconds for 512 KiB. The size has to be right when a request is
- * dispatched, not when it is submitted: pieces made at submission are merged again, each needs a
- * tag, some never pass the hook that could cut them, and their size can no longer be changed.
+ * Problem. A device without a queue cannot be interrupted: the next request waits for the one in
+ * flight, milliseconds for 512 KiB. The right size is known at dispatch, not at submission. Pieces
+ * made at submission are merged again, each needs a tag, and their size is fixed. Some never pass
+ * the hook that could split them.
  *
- * Model. One request, one tag, one life, several dispatches:
+ * Model. A request keeps one tag through several dispatches:
  *
- *   k2_split()          cuts the bio chain after the piece. Where the cut falls inside a bio, a
- *                       clone of its front takes its place and is chained to it: the original
- *                       ends once the clone and all that is left of it have ended. The rest is
- *                       kept in the request itself, which the driver now sees as one of the
- *                       piece's size, and which gets an end_io.
- *   blk-mq, driver      as for any request. A piece that the driver wants to retry comes back to
- *                       the queue and is dispatched again as it is.
- *   completed_request   -> k2_piece_mute_stats(): an I/O is counted when its last piece ends.
- *   finish_request      leaves a piece alone: the request is still in flight.
- *   k2_piece_end_io()   the driver is done with the piece and its bios have ended. An error ends
- *                       the whole request with that error, as it would have unsplit. Otherwise
- *                       the rest becomes the request and blk_mq_requeue_request() returns it to
- *                       the head of its queue, which also frees the driver's tag.
+ *   k2_split()          cuts the bio chain after the piece. If the cut is inside a bio, a clone of
+ *                       its front replaces it and is chained to it. The original bio ends when
+ *                       the clone and the remaining part have ended. The request keeps the rest.
+ *                       The driver sees a request of the piece's size. The request gets an
+ *                       end_io.
+ *   blk-mq, driver      handle it like any request. If the driver retries a piece, it returns to
+ *                       the queue and is dispatched again unchanged.
+ *   completed_request   -> k2_piece_mute_stats(): an I/O counts when its last piece ends.
+ *   finish_request      ignores a piece: the request is still in flight.
+ *   k2_piece_end_io()   runs when the driver has finished the piece and its bios have ended. An
+ *                       error ends the whole request with that error, as if it were not split.
+ *                       Otherwise the rest becomes the request. blk_mq_requeue_request() returns
+ *                       it to the head of its queue. This also frees the driver's tag.
  *
- * The last piece is an ordinary dispatch: no end_io, and no state of the pieces before.
+ * The last piece is an ordinary dispatch: it has no end_io and no state of earlier pieces.
  *
- * Where the rest lives: rq->end_io_data has its first bio (end_io is ours, so is its data). Its
- * size needs no place: the bios of a read or write are contiguous. rq->elv.priv[1] has
- * nr_phys_segments of the whole, which bounds that of each piece and of each rest, since cutting a
- * segment in two leaves no side with more segments than there were. In the same way each has the
- * phys_gap_bit of the whole (7.3), which says of the gaps between segments how small they can be.
+ * Storage of the rest: rq->end_io_data has its first bio; k2 owns it, as it owns end_io. The bios
+ * of a read or write are contiguous, so the size needs no storage. rq->elv.priv[1] has
+ * nr_phys_segments of the whole. That is a maximum for each piece and rest: cutting a segment gives
+ * neither side more segments. Each also has the phys_gap_bit of the whole (7.3), the smallest gap
+ * between segments.
  *
- * Memory. A clone lives as long as its piece is in flight, and comes from a reserve of the device's
- * own. If the reserve is exhausted then pieces are in flight, so the request can wait at the head
- * of its queue for one of them to end: there is always progress, and no piece is ever larger than
- * the policy asked for.
+ * Memory. A clone lives while its piece is in flight, and comes from a reserve of the device.
+ * If the reserve is empty, pieces are in flight, and the request waits at the head of its queue
+ * until one ends. So there is always progress, and no piece is larger than the policy
+ * requested.
  *
- * Rejected: lowering __data_len alone (drivers map the bio chain, not the length); shrinking the
- * original bio in place (code that takes bios out of a request, as NVMe failover does, would lose
- * the rest); a second request for each piece (cannot be allocated while the queue is being frozen,
- * and would wait for a tag in dispatch).
+ * Rejected alternatives. Lowering __data_len alone: drivers map the bio chain, not the length.
+ * Shrinking the original bio in place: code that takes bios out of a request, such as NVMe
+ * failover, would lose the rest. One request per piece: it cannot be allocated while the queue is
+ * being frozen, and dispatch would have to wait for a tag.
  */
 #include <linux/blk-crypto.h>
 #include <linux/blk-integrity.h>
@@ -62,11 +62,11 @@ void k2_split_exit(struct k2_data *k2)
 }
 
 /*
- * Requests whose parts cannot stand for themselves: those that carry something computed over the
- * whole (integrity, encryption), that are polled or driver-private (NVMe multipath takes bios out
- * of REQ_DRV requests), that the device executes as a whole or not at all (atomic writes), whose
- * order is fixed (zoned writes), or that already have an end_io (blk-flush.c's, for data that a
- * flush precedes or follows).
+ * Some requests must stay whole. Integrity and encryption data cover the whole request. NVMe
+ * multipath takes bios out of REQ_DRV requests. Polled requests are not split either. A
+ * device executes an atomic write entirely or not at all. Zoned writes have a fixed order. A
+ * request may already have an end_io: that of blk-flush.c, for data with a flush before or
+ * after it.
  */
 bool k2_may_split(struct request *rq)
 {
@@ -80,7 +80,7 @@ bool k2_may_split(struct request *rq)
 		return false;
 	if (blk_integrity_rq(rq) || bio_has_crypt_ctx(rq->bio))
 		return false;
-	/* Also true of a piece that the driver returned: its size is fixed. */
+	/* A piece that the driver returned also has an end_io: its size is fixed. */
 	return !rq->end_io;
 }
 
@@ -98,7 +98,7 @@ static void k2_restore_rest(struct request *rq)
 	rq->__data_len = (bio_end_sector(last) - rq->__sector) << SECTOR_SHIFT;
 	rq->nr_phys_segments = (unsigned long)rq->elv.priv[1];
 
-	/* Merged bios may differ in this; the request has the flags of its first. */
+	/* Merged bios may differ in these flags; the request has those of its first bio. */
 	if (rq->rq_flags & RQF_MIXED_MERGE) {
 		rq->cmd_flags &= ~REQ_FAILFAST_MASK;
 		rq->cmd_flags |= first->bi_opf & REQ_FAILFAST_MASK;
@@ -109,7 +109,7 @@ static void k2_restore_rest(struct request *rq)
 	rq->end_io = NULL;
 	rq->end_io_data = NULL;
 	k2r->flags &= ~(K2_RQ_PIECE | K2_RQ_MUTED);
-	/* finish_request was called for the piece and must be called again for the request. */
+	/* finish_request was called for the piece, and must be called for the request again. */
 	k2_rq_claim_private(rq);
 }
 
@@ -118,7 +118,7 @@ static K2_END_IO(k2_piece_end_io)
 	k2_restore_rest(rq);
 
 	if (error) {
-		/* The device's time is in the statistics already, with the piece. */
+		/* The piece has already added the device's time to the statistics. */
 		rq->rq_flags &= ~RQF_STATS;
 		blk_mq_end_request(rq, error);
 		return RQ_END_IO_NONE;
@@ -126,8 +126,8 @@ static K2_END_IO(k2_piece_end_io)
 
 	k2_rq(rq)->flags |= K2_RQ_REST;
 	/*
-	 * SCSI, NVMe and MMC set this when they prepare a command. Left on, the rest would bypass
-	 * the scheduler, and SCSI would send the piece's command once more.
+	 * SCSI, NVMe and MMC set this flag when they prepare a command. With it, the rest would
+	 * bypass the scheduler, and SCSI would send the piece's command again.
 	 */
 	rq->rq_flags &= ~RQF_DONTPREP;
 	blk_mq_requeue_request(rq, true);
@@ -135,8 +135,8 @@ static K2_END_IO(k2_piece_end_io)
 }
 
 /*
- * Leave the first @piece_bytes, fewer than it has, in @rq and put the rest aside. False: no
- * memory for it now, and nothing was changed. Called from dispatch with no lock held: @rq is on no
+ * Leaves the first @piece_bytes of @rq, fewer than it has, in @rq and sets the rest aside. False:
+ * no memory is free, and @rq is unchanged. Called from dispatch without the lock: @rq is on no
  * list, so only the caller uses it.
  */
 bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How long requests took, for whoever watches the device while it is used. */
+/* Latency statistics of requests, for monitoring a device in use. */
 #include <linux/slab.h>
 #include <linux/sysfs.h>
 
@@ -26,11 +26,11 @@ void k2_stats_exit(struct k2_latencies *latencies)
 void k2_stats_late(struct k2_latencies *latencies, struct request *rq, unsigned int queue, u64 ns)
 {
 	atomic64_inc(&latencies->late);
-	/* As the caller has just read it, or newer. */
+	/* This is the value that the caller has read, or a newer one. */
 	trace_k2_late(rq, queue, ns, data_race(latencies->deadline_ns));
 }
 
-/* Two lines: what is counted, and BOUND_NS:COUNT of each bucket that is not empty. */
+/* Prints two lines: the counts, and BOUND_NS:COUNT of each bucket that is not empty. */
 ssize_t k2_stats_show(struct k2_data *k2, unsigned int group, char *page)
 {
 	struct k2_latencies *latencies = &k2->latencies[group];

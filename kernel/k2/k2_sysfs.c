@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The knobs in queue/iosched/. All take effect at the next dispatch. None needs a run of the
- * hardware queues: whenever inflight_max or real-time holds back a request, one is in flight whose
+ * The knobs in queue/iosched/. Each takes effect at the next dispatch. No knob has to run the
+ * hardware queues: while inflight_max or real-time delays a request, another is in flight whose
  * completion runs them, or a timer does.
  */
 #include <linux/kstrtox.h>
@@ -10,7 +10,7 @@
 
 #include "k2.h"
 
-/* Takes @count whole numbers off @rest, with one space between them. */
+/* Parses @count whole numbers at the start of @rest, separated by one space. */
 static bool k2_numbers_take(char **rest, unsigned int *value, unsigned int count)
 {
 	unsigned int i;
@@ -24,7 +24,7 @@ static bool k2_numbers_take(char **rest, unsigned int *value, unsigned int count
 	return true;
 }
 
-/* A knob that is a whole number; @set is called with the lock held, and says if it is valid. */
+/* A whole-number knob. @set is called with the lock, and returns whether the value is valid. */
 static ssize_t k2_number_store(struct elevator_queue *e, const char *page, size_t length,
 			       bool (*set)(struct k2_data *k2, u32 value))
 {
@@ -41,7 +41,7 @@ static ssize_t k2_number_store(struct elevator_queue *e, const char *page, size_
 	return valid ? length : -EINVAL;
 }
 
-/* @get is called with the lock held, under which knobs are written; some have 64 bits. */
+/* @get is called with the lock, as some values have 64 bits. */
 static ssize_t k2_number_show(struct elevator_queue *e, char *page, u32 (*get)(struct k2_data *k2))
 {
 	struct k2_data *k2 = e->elevator_data;
@@ -116,7 +116,7 @@ static bool k2_rt_strict_set(struct k2_data *k2, u32 rt_strict)
 	return true;
 }
 
-/* The block layer's attributes do not say which one is meant, so each has functions of its own. */
+/* The block layer does not tell show() the attribute's name, so each has functions of its own. */
 #define K2_NUMBER(name)                                                                            \
 	static ssize_t k2_##name##_show(struct elevator_queue *e, char *page)                      \
 	{                                                                                          \
@@ -135,7 +135,7 @@ K2_NUMBER(rt_block_us)
 K2_NUMBER(rt_idle_ms)
 K2_NUMBER(rt_strict)
 
-/* What real-time waited for background; times in ns. */
+/* Waits of real-time for background, in ns. */
 static ssize_t k2_rt_blocked_show(struct elevator_queue *e, char *page)
 {
 	struct k2_data *k2 = e->elevator_data;
@@ -152,7 +152,7 @@ static ssize_t k2_rt_blocked_show(struct elevator_queue *e, char *page)
 				      policy.rt_blocked_ns_sum);
 }
 
-/* Real-time requests that took longer than they should have, by cause; see k2_excess.h. */
+/* Real-time requests that exceeded the bound, by cause; see k2_excess.h. */
 static ssize_t k2_rt_excess_show(struct elevator_queue *e, char *page)
 {
 	static const char *const names[K2_EXCESS_CAUSES] = {
@@ -197,7 +197,7 @@ static ssize_t k2_emit_counts(char *page, ssize_t at, const char *name,
 				      counts->back[K2_BACK_DEFERRED], counts->completed);
 }
 
-/* A line per class; the books, see k2_policy.h. */
+/* A line per class with its counts, see k2_policy.h. */
 static ssize_t k2_counts_show(struct elevator_queue *e, char *page)
 {
 	struct k2_data *k2 = e->elevator_data;
@@ -212,7 +212,7 @@ static ssize_t k2_counts_show(struct elevator_queue *e, char *page)
 	return length;
 }
 
-/* Of each level; 0: none. */
+/* The deadline of each level; 0: it has none. */
 static ssize_t k2_rt_deadline_us_show(struct elevator_queue *e, char *page)
 {
 	struct k2_data *k2 = e->elevator_data;
@@ -220,7 +220,7 @@ static ssize_t k2_rt_deadline_us_show(struct elevator_queue *e, char *page)
 	unsigned int level;
 
 	for (level = 0; level < K2_RT_LEVELS; level++) {
-		/* Of a change just now either. */
+		/* A change at this moment may be half visible. */
 		u64 ns = data_race(k2->latencies[level].deadline_ns);
 
 		length += sysfs_emit_at(page, length, "%s%llu", level ? " " : "",
@@ -229,7 +229,7 @@ static ssize_t k2_rt_deadline_us_show(struct elevator_queue *e, char *page)
 	return length + sysfs_emit_at(page, length, "\n");
 }
 
-/* All eight, as they are shown: "0 0 0 0 5000 0 0 0". */
+/* Takes all eight, in the form that is shown: "0 0 0 0 5000 0 0 0". */
 static ssize_t k2_rt_deadline_us_store(struct elevator_queue *e, const char *page, size_t length)
 {
 	struct k2_data *k2 = e->elevator_data;
@@ -268,7 +268,7 @@ K2_LATENCY(idle, K2_GROUP_IDLE)
 
 static const char *const k2_op_names[K2_DEVICE_OPS] = {"read", "write"};
 
-/* A line per operation: the least bound to be kept, reserve, stalls, then SIZE_KIB:TIME_US. */
+/* A line per operation: the smallest bound, reserve, stalls, then SIZE_KIB:TIME_US. */
 static ssize_t k2_device_model_show(struct elevator_queue *e, char *page)
 {
 	struct k2_data *k2 = e->elevator_data;
@@ -313,8 +313,8 @@ static bool k2_believed_take(char **rest, struct k2_believed *believed)
 }
 
 /*
- * "read 512 5870 200": a read of 512 KiB takes 5870 us, and up to 200 us more. Up to four of these,
- * for a small and a large command of each operation.
+ * Takes "read 512 5870 200": a read of 512 KiB takes 5870 us, and at most 200 us more. Up to four
+ * of these are valid: for a small and a large command of each operation.
  */
 static ssize_t k2_device_model_store(struct elevator_queue *e, const char *page, size_t length)
 {
@@ -339,7 +339,7 @@ static ssize_t k2_device_model_store(struct elevator_queue *e, const char *page,
 	return length;
 }
 
-/* The longest time of a command without data, and of each KiB more, in ns; 0: not known. */
+/* The longest time of a command without data, and of each KiB, in ns; 0: unknown. */
 static ssize_t k2_device_limits_show(struct elevator_queue *e, char *page)
 {
 	struct k2_data *k2 = e->elevator_data;
@@ -371,7 +371,7 @@ static bool k2_limits_take(char *text, struct k2_limit *limit)
 	return !text;
 }
 
-/* Both, as they are shown: "read 243000 11400 write 300000 80000". */
+/* Takes both, in the form that is shown: "read 243000 11400 write 300000 80000". */
 static ssize_t k2_device_limits_store(struct elevator_queue *e, const char *page, size_t length)
 {
 	struct k2_data *k2 = e->elevator_data;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Declared tasks of all devices. A task lasts as long as the file is open that declared it
- * (k2_file.c). It is armed while k2 is the scheduler of its device and knows limits of the device's
- * times; then the policy (k2_declared.h) guards it.
+ * Declared tasks of all devices. A task lasts while the file is open that declared it (k2_file.c).
+ * It is armed while its device has the k2 scheduler, and k2 has limits of the device's times. The
+ * policy (k2_declared.h) guards armed tasks.
  *
  * A level with a task belongs to the owners of its tasks. Requests of others on it are served one
- * level lower, so they delay no task more than if they had asked for that level.
+ * level lower, so they delay a task no more than if they had used that level.
  *
- * Locks. k2_tasks_lock protects the lists. It is taken with the queue frozen, so nothing allocates
- * memory under it. k2->lock is taken inside, and protects the state that requests use.
+ * Locks. k2_tasks_lock protects the lists. It is taken with the queue frozen, so no memory is
+ * allocated under it. k2->lock nests inside, and protects the state that requests use.
  */
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
@@ -25,7 +25,7 @@ static LIST_HEAD(k2_all_devices);
 
 /* Owners. */
 
-/* The task with this number, NULL if there is none or if it is of another level. */
+/* The task with this number; NULL if there is none, or if it has another level. */
 static struct k2_task *k2_task_on(const struct k2_data *k2, unsigned int level, u32 number)
 {
 	struct k2_task *task = k2->guard->task[number];
@@ -33,7 +33,7 @@ static struct k2_task *k2_task_on(const struct k2_data *k2, unsigned int level, 
 	return task && task->stated.level == level ? task : NULL;
 }
 
-/* The task of the current thread on @level, NULL if it has none. @is_owned: somebody has one. */
+/* The current thread's task on @level, or NULL. @is_owned: others have tasks on it. */
 static struct k2_task *k2_find_task(struct k2_data *k2, unsigned int level, bool *is_owned)
 {
 	u32 i;
@@ -91,7 +91,7 @@ void k2_tasks_arrival(struct k2_data *k2, struct request *rq, const struct k2_ta
 {
 	struct k2_rq *k2r = k2_rq(rq);
 
-	/* It is a flush with data, which was known before the data were. */
+	/* A flush with data has arrived already, before its data. */
 	if (k2r->flags & K2_RQ_DECLARED)
 		return;
 	k2r->stream = task->number;
@@ -108,7 +108,7 @@ void k2_tasks_ended(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	struct k2_rq *k2r = k2_rq(rq);
 
-	/* Data whose flush follows have not ended. */
+	/* Data with a flush to follow have not ended. */
 	if (!(k2r->flags & K2_RQ_DECLARED) || rq->rq_flags & RQF_FLUSH_SEQ)
 		return;
 	k2_declared_end(&k2->guard->ahead.declared, k2r->stream, now_ns);
@@ -153,7 +153,7 @@ static const struct k2_declared_task *k2_task_policy(const struct k2_task *task)
 	return &task->k2->guard->ahead.declared.task[task->number];
 }
 
-/* Its counts, with those of the policy. Called with the lock that protects them, see k2_tasks.h. */
+/* The task's counts, plus the policy's. Called with their lock, see k2_tasks.h. */
 static struct k2_task_counts k2_task_counts(const struct k2_task *task)
 {
 	struct k2_task_counts counts = task->counts;
@@ -173,8 +173,8 @@ static struct k2_task_counts k2_task_counts(const struct k2_task *task)
 }
 
 /*
- * Called with k2->lock held when a task was armed or disarmed, and there were @used before. While
- * there are tasks, blk-mq notes when a driver begins a request. That costs a clock read each.
+ * Called with k2->lock when a task was armed or disarmed; @used is the earlier number. While there
+ * are tasks, blk-mq records when a driver starts a request, which costs a clock read each.
  */
 static void k2_note_starts(struct k2_data *k2, u32 used)
 {
@@ -201,7 +201,7 @@ static void k2_task_disarm(struct k2_task *task, int error)
 	wake_up_interruptible(task->changed);
 }
 
-/* What no request can be promised less than, as it may have to wait for a smallest piece. */
+/* The smallest bound that a task may state: its requests may wait for a smallest piece. */
 static u64 k2_least_ns(const struct k2_declared *declared)
 {
 	u64 least_ns = U64_MAX;
@@ -222,7 +222,7 @@ static bool k2_has_limits(const struct k2_declared *declared)
 	return true;
 }
 
-/* Requests of two tasks of one owner on one level could not be told apart. */
+/* k2 could not tell requests of two tasks of one owner on one level apart. */
 static bool k2_has_same(const struct k2_guard *guard, const struct k2_task *task)
 {
 	u32 i;
@@ -260,7 +260,7 @@ static int k2_task_arm_locked(struct k2_task *task, struct k2_data *k2)
 	return 0;
 }
 
-/* Unless it is, or its owner has gone, who does not come back. */
+/* Arms the task unless it is armed or its owner has exited. */
 static void k2_task_arm(struct k2_task *task, struct k2_data *k2)
 {
 	spin_lock_irq(&k2->lock);
@@ -325,7 +325,7 @@ void k2_tasks_remove(struct list_head *file)
 	mutex_unlock(&k2_tasks_lock);
 }
 
-/* Called with the queue frozen. Its tasks are armed when it gets limits. */
+/* Called with the queue frozen. The device's tasks are armed when it gets limits. */
 void k2_tasks_begin(struct k2_data *k2)
 {
 	struct k2_task *task;
@@ -361,15 +361,15 @@ void k2_tasks_end(struct k2_data *k2)
 }
 
 /*
- * Called when limits have been set: k2 has come back, or a bound that could not be kept can be now.
- * A device that has taken another's number is not guarded before somebody has said how fast it is.
+ * Called when limits were set: after k2 was selected again, or when a bound becomes possible. A
+ * device that got another's number is not guarded until a user has set its limits.
  */
 void k2_tasks_arm(struct k2_data *k2)
 {
 	struct k2_task *task;
 
 	mutex_lock(&k2_tasks_lock);
-	/* On 7.3 somebody may still have its files open when k2 has gone. */
+	/* On 7.3 a process may still have files of k2 open after k2 was replaced. */
 	if (k2_find_device(k2->devt) == k2)
 		list_for_each_entry(task, &k2_all_tasks, in_all)
 			if (task->devt == k2->devt)
@@ -391,7 +391,7 @@ void k2_tasks_look(struct k2_data *k2)
 
 /* The text for users. */
 
-/* The part that changes while requests come. */
+/* The part of a task that changes while requests come. */
 struct k2_task_shown {
 	struct k2_task_counts counts;
 	bool is_armed;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs the queues again when background has waited by itself for long enough: nothing else happens
- * then. The idle class waits after other background (k2_background.h), all of the background for a
- * real-time request that is about to come (k2_anticipation.h).
+ * Runs the queues when held background has waited long enough, as no other event does so then. The
+ * idle class waits after other background (k2_background.h). All background waits for a real-time
+ * request that comes soon (k2_anticipation.h) or for the pace of writes (k2_pace.h).
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -11,7 +11,7 @@
 
 #include "../compat/hrtimer_setup.h"
 
-/* In hard interrupt context. */
+/* Runs in hard interrupt context. */
 static enum hrtimer_restart k2_timer_fired(struct hrtimer *timer)
 {
 	struct k2_data *k2 = container_of(timer, struct k2_data, timer);
@@ -39,7 +39,7 @@ void k2_timer_init(struct k2_data *k2)
 	compat_hrtimer_setup(&k2->timer, k2_timer_fired, HRTIMER_MODE_ABS);
 }
 
-/* Look again at @at_ns, or before. 0: no need to. Called with the lock held. */
+/* Fires at @at_ns, or earlier if it is set already. 0: ignored. Called with the lock. */
 void k2_timer_set(struct k2_data *k2, u64 at_ns)
 {
 	lockdep_assert_held(&k2->lock);

@@ -9,9 +9,9 @@
 #include <linux/tracepoint.h>
 
 /* clang-format off */
-/* (It does not know that these macros take statements.) */
+/* clang-format does not know that these macros take statements. */
 
-/* One dispatch: what goes to the driver (a piece, if cut), and how much is in flight with it. */
+/* A dispatch: the request (or its piece) that goes to the driver, and how many are in flight. */
 TRACE_EVENT(k2_dispatch,
 	    TP_PROTO(struct request *rq, unsigned int queue, unsigned int inflight),
 	    TP_ARGS(rq, queue, inflight),
@@ -33,7 +33,7 @@ TRACE_EVENT(k2_dispatch,
 		      __entry->inflight)
 );
 
-/* One cut: the piece about to be dispatched, and what stays behind. */
+/* A split: the piece that is dispatched next, and the size of the rest. */
 TRACE_EVENT(k2_split,
 	    TP_PROTO(struct request *rq, unsigned int rest_bytes),
 	    TP_ARGS(rq, rest_bytes),
@@ -51,7 +51,7 @@ TRACE_EVENT(k2_split,
 		      __entry->rest_bytes)
 );
 
-/* Real-time has completed later than its level's deadline; the sector is that of its last piece. */
+/* A real-time request missed its level's deadline; the sector is that of its last piece. */
 TRACE_EVENT(k2_late,
 	    TP_PROTO(struct request *rq, unsigned int level, u64 ns, u64 deadline_ns),
 	    TP_ARGS(rq, level, ns, deadline_ns),
@@ -71,7 +71,7 @@ TRACE_EVENT(k2_late,
 		      __entry->deadline_ns)
 );
 
-/* What look-ahead decides: room until real-time may be blocked for too long, and what fits. */
+/* A decision of look-ahead: the time until real-time may be blocked too long, and the piece. */
 TRACE_EVENT(k2_look_ahead,
 	    TP_PROTO(struct request *rq, u64 room_ns, unsigned int piece_bytes, u64 piece_ns),
 	    TP_ARGS(rq, room_ns, piece_bytes, piece_ns),
