@@ -2,20 +2,20 @@
 /*
  * chario: an eMMC or SD card, or a part of one, as the character device /dev/chardiskN.
  *
- *   chario_main      module, and the mmc_driver that takes a card which was named
- *   chario_names     which cards were named, and what regions of them
- *   chario_take      from mmcblk and back, after a look at who uses the card
- *   chario_lane      a partition of a card whose rest stays with mmcblk
- *   chario_disk      a device from its beginning to its end
- *   chario_cdev      file operations; chario_ioctl: the ioctls
- *   chario_transfer  a call of any size -> operations that card and host can do at once
- *   chario_memory    pages -> scatterlist; chario_buffers: registered buffers
- *   chario_declared  memory that is registered by its physical address
- *   chario_queue     whose operation is next on the card
- *   chario_order     the order between a lane and mmcblk's queue, which k2 keeps
- *   chario_area      the area of an eMMC that the commands go to
- *   chario_command   an operation -> MMC commands, what the card answered, and recovery
- *   chario_sysfs     knobs and counters
+ *   chario_main      the module, and the mmc_driver of cards that were named.
+ *   chario_names     the names of these cards, with their regions.
+ *   chario_take      takes a card from mmcblk if nobody uses it, and returns it.
+ *   chario_lane      a partition of a card whose rest stays with mmcblk.
+ *   chario_disk      creates and ends a device.
+ *   chario_cdev      the file operations. chario_ioctl: the ioctls.
+ *   chario_transfer  cuts a call into operations that card and host can do at once.
+ *   chario_memory    maps pages to a scatterlist. chario_buffers: registered buffers.
+ *   chario_declared  memory that is registered by its physical address.
+ *   chario_queue     chooses the card's next operation.
+ *   chario_order     orders a lane against mmcblk's queue, with the help of k2.
+ *   chario_area      selects the area of an eMMC.
+ *   chario_command   makes MMC commands, checks the answers, and recovers the card.
+ *   chario_sysfs     knobs and counters.
  *
  * The path of a call: cdev or ioctl -> transfer -> queue -> command -> mmc core, and back.
  */
@@ -39,9 +39,9 @@
 #define CHARIO_NAME	    "chario"
 #define CHARIO_SECTOR_BYTES 512
 #define CHARIO_CHUNK_BYTES  (4u << 20)
-#define CHARIO_CHUNK_PAGES  (CHARIO_CHUNK_BYTES / PAGE_SIZE + 1) /* memory may begin in a page */
+#define CHARIO_CHUNK_PAGES  (CHARIO_CHUNK_BYTES / PAGE_SIZE + 1) /* memory may start in a page */
 #define CHARIO_RT_LEVELS    8
-#define CHARIO_BACKGROUND   CHARIO_RT_LEVELS /* the level of all that is not real-time */
+#define CHARIO_BACKGROUND   CHARIO_RT_LEVELS /* the level of calls that are not real-time */
 #define CHARIO_LEVELS	    (CHARIO_RT_LEVELS + 1)
 #define CHARIO_REGIONS_MAX  16
 #define CHARIO_BUFFERS_MAX  64
@@ -76,7 +76,7 @@ struct chario_region {
 
 struct chario_regions {
 	struct chario_region region[CHARIO_REGIONS_MAX];
-	u32 count; /* 0: all of the device can be reached */
+	u32 count; /* 0: the whole device is accessible */
 };
 
 enum chario_kind {
@@ -87,23 +87,23 @@ enum chario_kind {
 };
 
 enum chario_state {
-	CHARIO_IDLE, /* the caller has it */
+	CHARIO_IDLE, /* the caller owns it */
 	CHARIO_READY, /* queued */
 	CHARIO_ON_CARD,
-	CHARIO_LANDED, /* the host is done; somebody must look at the answer, in process context */
+	CHARIO_LANDED, /* the host is done; some thread must check the answer, in process context */
 	CHARIO_DONE,
 };
 
-/* One thing that the card does at once, for a caller that sleeps until it is done. */
+/* One operation of the card, for a caller that sleeps until it is done. */
 struct chario_op {
-	struct list_head entry; /* queue.lock, as all down to keeps_place */
+	struct list_head entry; /* under queue.lock, as is all down to keeps_place */
 	struct task_struct *task;
 	enum chario_state state;
 	u8 level;
-	bool keeps_place; /* real-time: more follows, nobody of its level or below goes between */
-	u64 since_ns; /* of a lane: when it was queued */
+	bool keeps_place; /* real-time: keep its level and lower ones waiting for the next op */
+	u64 since_ns; /* for a lane: when it was queued */
 
-	/* From here on the one who has the operation, by its state. */
+	/* The members below belong to the operation's owner, which depends on its state. */
 	enum chario_kind kind;
 	bool durable; /* a write that is on flash when it ends */
 	bool reset_first;
@@ -115,7 +115,7 @@ struct chario_op {
 	int error; /* 0, -EIO, -ENODEV, -EINTR, -EOPNOTSUPP */
 	u32 done_bytes;
 	bool was_sent;
-	bool card_answers; /* error: the card took the command, only its data failed */
+	bool card_answers; /* after an error: the card took the command, and only its data failed */
 	struct chario_disk *disk; /* for the host's completion */
 
 	struct mmc_request mrq;
@@ -126,41 +126,41 @@ struct chario_op {
 };
 
 struct chario_queue {
-	spinlock_t lock; /* all but claimed; taken by the host's completion */
+	spinlock_t lock; /* for all but claimed; the host's completion takes it */
 	struct list_head waiting[CHARIO_LEVELS];
 	struct chario_op *on_card;
 	bool held; /* suspended */
-	bool gone; /* for good */
+	bool gone; /* the card is gone permanently */
 	wait_queue_head_t drained;
 
 	/*
-	 * Held while a command is started or its answer looked at. It lends the priority of who
-	 * waits for it, so that a real-time caller never waits for a task that waits for a CPU.
+	 * Held while a command is started or its answer checked. Its holder inherits the priority
+	 * of the waiters, so a real-time caller never waits for a task that waits for a CPU.
 	 */
 	struct rt_mutex turn;
-	bool claimed; /* the host, by ctx; under turn */
-	struct chario_lane *lane; /* NULL: the card is ours; constant until gone */
-	u8 asked; /* of a lane: what is not of a higher level than this waits for k2 */
-	u8 granted; /* of a lane: the level that may go, and all higher ones */
-	u8 other_area; /* of a lane: EXT_CSD partition access that mmcblk had chosen; under turn */
+	bool claimed; /* ctx has claimed the host; under turn */
+	struct chario_lane *lane; /* NULL: chario has the whole card; constant until gone */
+	u8 asked; /* for a lane: operations of this level and lower ones wait for k2 */
+	u8 granted; /* for a lane: this level and higher ones may go */
+	u8 other_area; /* for a lane: the EXT_CSD area of mmcblk; under turn */
 	struct mmc_ctx ctx;
 };
 
 struct chario_disk {
 	struct device dev;
 	struct cdev cdev;
-	atomic_t opened; /* files; -1: one that is exclusive */
+	atomic_t opened; /* number of files; -1: one exclusive file */
 	u32 mode;
 	char card_name[CHARIO_CARD_CHARS];
-	struct mmc_card *card; /* under queue.turn, and only until queue.gone */
+	struct mmc_card *card; /* under queue.turn, and valid only until queue.gone */
 
-	/* Constant after its creation. Of a lane bytes and can_write change: see chario_disk.c. */
+	/* Constant after creation. For a lane, bytes and can_write change, see chario_disk.c. */
 	u32 first_sector; /* on the card */
 	u64 bytes;
 	u32 block_bytes;
 	u32 segments_max;
 	u32 segment_bytes_max;
-	u32 host_command_bytes; /* what the host can do at once */
+	u32 host_command_bytes; /* the largest command of the host */
 	u32 erase_bytes;
 	u32 erase_arg;
 	bool can_write;
@@ -178,14 +178,14 @@ struct chario_disk {
 	struct chario_stats stats;
 };
 
-/* All with the turn. */
+/* All of this is under queue.turn. */
 struct chario_order {
 	struct k2_lane lane;
-	const struct k2_lane_order *k2; /* NULL: k2 has not been asked */
-	bool has_card; /* k2 has said so */
+	const struct k2_lane_order *k2; /* NULL: the lane has not asked k2 */
+	bool has_card; /* k2 has granted the card */
 };
 
-/* What a lane is of a card, at one moment: a partition can be resized and made read-only. */
+/* The partition of a lane at one moment: it can be resized and made read-only. */
 struct chario_part {
 	struct chario_lane *lane;
 	u64 first_sector;
@@ -193,7 +193,7 @@ struct chario_part {
 	bool read_only;
 };
 
-/* What a transfer needs for its time; a file keeps one, so that no call allocates. */
+/* Memory for one transfer. A file keeps one, so that calls do not allocate. */
 struct chario_work {
 	struct chario_op op;
 	struct page *pages[CHARIO_CHUNK_PAGES];
@@ -203,25 +203,25 @@ struct chario_work {
 struct chario_file {
 	struct chario_disk *disk;
 	bool is_exclusive;
-	struct chario_work *spare; /* xchg() */
+	struct chario_work *spare; /* accessed by xchg() */
 	struct xarray buffers;
 	struct chario_stats stats;
 };
 
-/* A registered buffer; lives until unregistered and no transfer uses it. */
+/* A registered buffer. It lives until it is unregistered and no transfer uses it. */
 struct chario_buffer {
 	struct kref ref;
 	struct rcu_head rcu;
-	struct mm_struct *mm; /* whose memory */
+	struct mm_struct *mm; /* the owner of the memory */
 	const struct cred
-		*counted_for; /* of the user whose locked memory it is; NULL: not limited */
+		*counted_for; /* the user that its locked memory is charged to; NULL: not limited */
 	u64 bytes;
-	bool is_declared; /* by address: not pinned, nobody's locked memory */
+	bool is_declared; /* by address: not pinned, charged to nobody */
 	unsigned long page_count;
 	struct page *pages[];
 };
 
-/* A call: what to transfer, and what came of it. */
+/* A call: its arguments and its results. */
 struct chario_call {
 	struct chario_file *file;
 	bool write;
@@ -230,7 +230,7 @@ struct chario_call {
 	u64 offset; /* on the device, in bytes */
 	u64 done_bytes; /* out */
 	u32 commands; /* out */
-	int error; /* out: what ended it early; 0 if all was transferred */
+	int error; /* out: why it ended early; 0 if all was transferred */
 };
 
 /* chario_main */
@@ -345,7 +345,7 @@ extern const struct attribute_group *chario_groups[];
 void chario_count(struct chario_disk *disk, struct chario_file *file, enum chario_counter counter,
 		  u64 amount);
 
-/* Blocks are a power of two: no 64-bit division, which 32-bit kernels lack. */
+/* The block size is a power of two, so no 64-bit division is needed, which 32 bits lack. */
 static inline bool chario_is_aligned(const struct chario_disk *disk, u64 bytes)
 {
 	return !(bytes & (disk->block_bytes - 1));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which area of an eMMC the commands go to: the user area, where partitions are. Boot areas have
- * sectors of the same numbers.
+ * Selects the area of an eMMC for commands: the user area, where partitions are. Boot areas use the
+ * same sector numbers.
  *
- * mmcblk switches to a boot area and stays there, and remembers where it is. A lane switches back
- * to the user area, and leaves the card as mmcblk remembers it: else a later write to a boot area
- * would go to the user area. On a whole card nobody remembers anything, but mmcblk may have
- * failed to switch back when it gave the card up.
+ * mmcblk switches to a boot area, stays there, and remembers the area. A lane switches to the user
+ * area, and restores the area that mmcblk remembers. Otherwise a later write to a boot area would
+ * go to the user area. For a whole card there is nothing to restore, but mmcblk may have failed to
+ * switch back when it released the card.
  */
 #include <linux/mmc/card.h>
 #include <linux/mmc/mmc.h>
@@ -33,7 +33,7 @@ static int choose_area(struct mmc_card *card, u8 area)
 	return error;
 }
 
-/* Called with the host claimed, before each command and before a reset, which forgets the area. */
+/* Called with the host claimed, before each command and before a reset, which selects area 0. */
 void chario_area_note(struct chario_disk *disk)
 {
 	u8 area = area_of(disk->card);
@@ -49,13 +49,13 @@ int chario_area_enter(struct chario_disk *disk)
 
 	if (!area_of(card))
 		return 0;
-	/* The queue first, which does not let the area be switched. */
+	/* Disable the command queue first: with it, the area cannot be switched. */
 	if (card->ext_csd.cmdq_en && mmc_cmdq_disable(card))
 		return -EIO;
 	return choose_area(card, 0);
 }
 
-/* Called before mmcblk has the card again. */
+/* Called before the card returns to mmcblk. */
 int chario_area_leave(struct chario_disk *disk)
 {
 	struct mmc_card *card = disk->card;
@@ -68,7 +68,7 @@ int chario_area_leave(struct chario_disk *disk)
 	error = choose_area(card, area);
 	if (error && !mmc_hw_reset(card))
 		error = choose_area(card, area);
-	/* What mmcblk writes now would be in the wrong area: it must not write. */
+	/* mmcblk would now write to the wrong area, so it must not write at all. */
 	if (error)
 		mmc_card_set_removed(card);
 	return error;

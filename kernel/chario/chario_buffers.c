@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Registered buffers: memory pinned once, for transfers that then cost no work per page.
+ * Registered buffers: memory is pinned once, and then costs a transfer no work per page.
  *
- * A buffer belongs to an open file, and is used by the address space that registered it alone: a
- * process that got the file by fork or over a socket must not write to another one's memory.
+ * A buffer belongs to an open file, and only the address space that registered it may use it: a
+ * process that got the file by fork or over a socket must not write to another's memory.
  */
 #include <linux/cred.h>
 #include <linux/mm.h>
@@ -15,8 +15,8 @@
 #include "chario.h"
 
 /*
- * The limit is one of a user, as io_uring's is: a process may end and leave its buffers with the
- * file, so a limit of each address space would limit nothing.
+ * The limit is per user, as for io_uring: a process may exit and leave its buffers with the file,
+ * so a limit per address space would be ineffective.
  */
 static int count_for_user(struct chario_buffer *buffer)
 {
@@ -30,7 +30,7 @@ static int count_for_user(struct chario_buffer *buffer)
 		if (pages > limit - locked)
 			return -ENOMEM;
 	} while (!atomic_long_try_cmpxchg(&cred->user->locked_vm, &locked, locked + pages));
-	/* 6.1 does not let modules put a user, but what refers to one. */
+	/* On 6.1, modules cannot release a user_struct, but they can release a cred. */
 	buffer->counted_for = get_cred(cred);
 	return 0;
 }
@@ -102,7 +102,7 @@ static int pin_all(struct chario_buffer *buffer, unsigned long address)
 	return 0;
 }
 
-/* Memory of the caller: pinned, and counted as locked by its user and by its address space. */
+/* Pins memory of the caller, and charges it to its user and its address space as locked. */
 static int take_mapping(struct chario_buffer *buffer, unsigned long address)
 {
 	int error = count_for_user(buffer);
@@ -168,7 +168,7 @@ int chario_buffer_register(struct chario_file *file, struct chardisk_register *r
 	return 0;
 }
 
-/* CHARDISK_IOC_UNREGISTER. Transfers that use it go on, and end it. */
+/* CHARDISK_IOC_UNREGISTER. Running transfers continue; the last one frees the buffer. */
 int chario_buffer_unregister(struct chario_file *file, u32 number)
 {
 	struct chario_buffer *buffer = xa_erase(&file->buffers, number);
@@ -179,7 +179,7 @@ int chario_buffer_unregister(struct chario_file *file, u32 number)
 	return 0;
 }
 
-/* For a transfer of the calling task; to be put by it. -ENOENT, -EPERM. */
+/* For a transfer of the calling task, which releases it. Errors: -ENOENT, -EPERM. */
 struct chario_buffer *chario_buffer_get(struct chario_file *file, u32 number)
 {
 	struct chario_buffer *buffer;
@@ -195,7 +195,7 @@ struct chario_buffer *chario_buffer_get(struct chario_file *file, u32 number)
 	return ERR_PTR(-EPERM);
 }
 
-/* At the last close: no transfer runs. */
+/* Called at the last close, when no transfer runs. */
 void chario_buffers_free(struct chario_file *file)
 {
 	struct chario_buffer *buffer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * File operations of /dev/chardiskN: what open, read, write, lseek and fsync mean here.
+ * File operations of /dev/chardiskN: open, read, write, lseek and fsync.
  */
 #include <linux/fs.h>
 #include <linux/ioprio.h>
@@ -12,12 +12,12 @@
 #include "chario.h"
 #include "iter_segment.h"
 
-/* What ssize_t can say; read(2) and write(2) have a limit of their own, 2 GiB. */
+/* The largest ssize_t; read(2) and write(2) have a smaller limit, 2 GiB. */
 #define CALL_BYTES_MAX (SSIZE_MAX & PAGE_MASK)
 
 /*
- * O_EXCL: nobody else has the device open, by whatever node, and nobody opens it until this file is
- * closed. A lock of the file would be one of the node.
+ * O_EXCL: no other file of the device is open, through any node, and none can be opened until this
+ * one is closed. A lock of the file would cover only one node.
  */
 static int enter(struct chario_disk *disk, bool is_exclusive)
 {
@@ -56,12 +56,12 @@ static int chario_open(struct inode *inode, struct file *filp)
 	}
 	xa_init_flags(&file->buffers, XA_FLAGS_ALLOC);
 	filp->private_data = file;
-	/* It is always direct, so a program that asks for it may have it. */
+	/* All I/O is direct, so O_DIRECT is accepted. */
 	filp->f_mode |= FMODE_CAN_ODIRECT;
 	return 0;
 }
 
-/* The inode's reference to the cdev keeps the disk's memory. */
+/* The inode's reference to the cdev keeps the memory of the disk. */
 static int chario_release(struct inode *inode, struct file *filp)
 {
 	struct chario_file *file = filp->private_data;
@@ -85,7 +85,7 @@ static loff_t chario_llseek(struct file *filp, loff_t offset, int whence)
 	return -EINVAL;
 }
 
-/* 0 to 7: a real-time level; CHARIO_BACKGROUND. ioprio as for ioprio_set(2). */
+/* Returns a real-time level, 0 to 7, or CHARIO_BACKGROUND. ioprio is as for ioprio_set(2). */
 u8 chario_level(u16 ioprio)
 {
 	return IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_RT ? ioprio % CHARIO_RT_LEVELS
@@ -93,8 +93,8 @@ u8 chario_level(u16 ioprio)
 }
 
 /*
- * Checks a transfer of `bytes` at call->offset, and counts it. Returns how many bytes of it there
- * are, 0 at the end of the device, or an error.
+ * Checks and counts a transfer of `bytes` at call->offset. Returns the number of bytes to transfer,
+ * 0 at the end of the device, or an error.
  */
 ssize_t chario_call_begin(struct chario_call *call, u64 bytes)
 {
@@ -121,7 +121,7 @@ ssize_t chario_call_begin(struct chario_call *call, u64 bytes)
 	return bytes;
 }
 
-/* Makes a durable write durable, lets go of the host, counts. Returns 0 or the flush's error. */
+/* Makes a durable write durable, releases the host, counts. Returns 0 or the flush's error. */
 int chario_call_end(struct chario_call *call, ssize_t result)
 {
 	struct chario_file *file = call->file;
@@ -138,7 +138,7 @@ int chario_call_end(struct chario_call *call, ssize_t result)
 	return error;
 }
 
-/* Each segment of the caller's memory is a part of its own, aligned as a whole. */
+/* Transfers each segment of the caller's memory separately; each is aligned. */
 static ssize_t transfer_segments(struct chario_call *call, struct iov_iter *iter, size_t bytes)
 {
 	size_t begun = call->done_bytes;
@@ -149,7 +149,7 @@ static ssize_t transfer_segments(struct chario_call *call, struct iov_iter *iter
 		size_t segment = min(chario_iter_segment(iter, &address), bytes);
 
 		if (!segment) {
-			iov_iter_advance(iter, 0); /* an empty one */
+			iov_iter_advance(iter, 0); /* skip an empty segment */
 			continue;
 		}
 		done = chario_transfer_user(call, address, segment);

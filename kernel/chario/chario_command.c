@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An operation as MMC commands, what the card answered, and recovery.
+ * Makes MMC commands from an operation, checks the card's answers, and recovers the card.
  *
- * All but the completion run with queue.turn held. Sources: JEDEC JESD84-B51 (commands, R1 status,
- * reliable write), SD Physical Layer Simplified Specification (the same commands).
+ * All functions but the completion run with queue.turn held. Sources: JEDEC JESD84-B51 (commands,
+ * R1 status, reliable write), SD Physical Layer Simplified Specification (same commands).
  */
 #include <linux/delay.h>
 #include <linux/mmc/card.h>
@@ -27,20 +27,20 @@ static void yield_to_others(struct chario_disk *disk)
 {
 	struct mmc_host *host = disk->card->host;
 
-	/* A waiter that is missed here is seen before the next command. */
+	/* A waiter that is missed now is seen before the next command. */
 	if (!waitqueue_active(&host->wq))
 		return;
-	/* A rescan, or what is in debugfs: it was waked, and takes the host in this time. */
+	/* The waiter is a rescan or a debugfs file. It was woken, and claims the host meanwhile. */
 	chario_command_release(disk, true);
 	schedule_timeout_uninterruptible(1);
 }
 
-/* The host is claimed from the first operation until nobody waits: see chario_queue_rest(). */
+/* The host is claimed from the first operation until none waits, see chario_queue_rest(). */
 void chario_command_claim(struct chario_disk *disk)
 {
 	struct chario_queue *queue = &disk->queue;
 
-	/* On a lane mmcblk waits; chario_lane_may_go() and chario_queue_rest() let it. */
+	/* On a lane mmcblk may wait: chario_lane_may_go() and chario_queue_rest() release it. */
 	if (queue->claimed && !queue->lane)
 		yield_to_others(disk);
 	if (queue->claimed)
@@ -52,7 +52,7 @@ void chario_command_claim(struct chario_disk *disk)
 	queue->claimed = true;
 }
 
-/* waits: an operation waits for the host, and others go first. */
+/* waits: an operation waits for the host, but others go first. */
 void chario_command_release(struct chario_disk *disk, bool waits)
 {
 	struct chario_queue *queue = &disk->queue;
@@ -68,8 +68,8 @@ void chario_command_release(struct chario_disk *disk, bool waits)
 }
 
 /*
- * How many of op->sectors one command may transfer, next to the limits that transfer.c knows. Cards
- * without enhanced reliable write take exactly reliable_sectors, aligned to them, or single ones.
+ * How many of op->sectors one command may transfer, besides the limits in transfer.c. Cards without
+ * enhanced reliable write accept exactly reliable_sectors, aligned to them, or single sectors.
  */
 static u32 sectors_at_once(const struct chario_disk *disk, const struct chario_op *op)
 {
@@ -121,8 +121,8 @@ static void fill_data(const struct chario_disk *disk, struct chario_op *op)
 }
 
 /*
- * CMD17, 18, 24 or 25; CMD23 before it if host and card can, and CMD12, which a host leaves out
- * that sent CMD23 and saw no error.
+ * Sends CMD17, 18, 24 or 25, after CMD23 if host and card support it, and then CMD12. A host that
+ * sent CMD23 and saw no error skips CMD12.
  */
 static void fill_request(const struct chario_disk *disk, struct chario_op *op)
 {
@@ -162,7 +162,7 @@ static void fill_request(const struct chario_disk *disk, struct chario_op *op)
 	op->mrq.sbc = &op->sbc;
 }
 
-/* OUT_OF_RANGE of an open-ended read at the end of the card means nothing. */
+/* OUT_OF_RANGE after an open-ended read at the end of the card is no error. */
 static u32 status_errors(const struct chario_op *op)
 {
 	return op->mrq.sbc ? STATUS_ERRORS | R1_OUT_OF_RANGE : STATUS_ERRORS;
@@ -181,8 +181,8 @@ static bool wants_attention(const struct chario_op *op)
 }
 
 /*
- * Called by the host, in any context. A read that succeeded needs nothing more. After
- * chario_queue_landed() the operation may be gone.
+ * Called by the host, in any context. A read that succeeded needs no more work. After
+ * chario_queue_landed() the operation may be freed.
  */
 static void completed(struct mmc_request *mrq)
 {
@@ -206,7 +206,7 @@ static int reset(struct chario_disk *disk)
 	return error ? -EIO : 0;
 }
 
-/* Ends a transfer that the card is still in. */
+/* Ends a transfer that is still going on in the card. */
 static int stop(struct chario_disk *disk)
 {
 	struct mmc_card *card = disk->card;
@@ -225,9 +225,9 @@ static int stop(struct chario_disk *disk)
 }
 
 /*
- * Brings the card back to where it takes commands; nothing of the operation counts as done, and
- * its caller decides whether to try again. Releases re-tuning first, so that a CRC error is
- * answered by it.
+ * Returns the card to a state in which it takes commands. No part of the operation counts as done;
+ * the caller decides whether to try again. Re-tuning is released first, so that it can answer a CRC
+ * error.
  */
 static void recover(struct chario_disk *disk, struct chario_op *op)
 {
@@ -265,7 +265,7 @@ static int is_busy(void *data, bool *busy)
 	return error;
 }
 
-/* A write has ended when the card is no longer busy; only then does it report its errors. */
+/* A write ends when the card is no longer busy; only then does the card report its errors. */
 static int wait_until_written(struct chario_disk *disk, struct chario_op *op)
 {
 	struct written written = {.card = disk->card};
@@ -277,7 +277,7 @@ static int wait_until_written(struct chario_disk *disk, struct chario_op *op)
 	return error;
 }
 
-/* The answer of an operation that landed. Called by queue.c, with the turn. */
+/* Checks the answer of a landed operation. Called by queue.c, with the turn. */
 void chario_command_settle(struct chario_disk *disk, struct chario_op *op)
 {
 	struct mmc_card *card = disk->card;
@@ -307,7 +307,7 @@ static int as_seen_by_caller(int error)
 	}
 }
 
-/* Takes the host, and brings the card to where it takes the commands of this file. */
+/* Claims the host, and brings the card into the state that this file's commands need. */
 static int prepare(struct chario_disk *disk, struct chario_op *op)
 {
 	struct mmc_card *card = disk->card;
@@ -318,14 +318,14 @@ static int prepare(struct chario_disk *disk, struct chario_op *op)
 		return -EIO;
 	if (chario_area_enter(disk))
 		return -EIO;
-	/* Also after a reset or a resume, in which the mmc core turns the command queue on. */
+	/* A reset or a resume enables the command queue again, in the mmc core. */
 	return card->ext_csd.cmdq_en ? mmc_cmdq_disable(card) : 0;
 }
 
 /*
- * Whether the partition of a lane has what the operation is for. It may have changed since the call
- * began. With the host claimed, so what mmcblk writes to a partition that is made of the freed room
- * comes later.
+ * Is the operation inside the partition of the lane, which may have changed since the call began?
+ * The host is claimed: if the freed space becomes another partition, mmcblk can write to it only
+ * after this operation.
  */
 static int check_part(struct chario_disk *disk, const struct chario_op *op)
 {
@@ -343,8 +343,8 @@ static int check_part(struct chario_disk *disk, const struct chario_op *op)
 }
 
 /*
- * Called by queue.c, with the turn. Returns whether the operation has already ended; if not, it may
- * be gone.
+ * Called by queue.c, with the turn. Returns whether the operation has ended already. If not, it may
+ * be freed.
  */
 bool chario_command_start(struct chario_disk *disk, struct chario_op *op)
 {
@@ -376,7 +376,7 @@ bool chario_command_start(struct chario_disk *disk, struct chario_op *op)
 	fill_request(disk, op);
 	op->disk = disk;
 	op->mrq.done = completed;
-	/* What is mapped for DMA before, sdhci ends in the interrupt, not in a thread. */
+	/* With data mapped for DMA in advance, sdhci ends the request in the interrupt handler. */
 	mmc_pre_req(card->host, &op->mrq);
 	error = mmc_start_request(card->host, &op->mrq);
 	if (!error)

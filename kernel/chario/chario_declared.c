@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that is registered by its physical address: ranges that root declared when the module was
- * loaded, and nothing else. For kernels without device-dax, such as those of 32-bit ARM.
+ * Memory that is registered by its physical address: only ranges that root declared when the module
+ * was loaded. For kernels without device-dax, such as those of 32-bit ARM.
  */
 #include <linux/capability.h>
 #include <linux/ioport.h>
@@ -29,8 +29,8 @@ static bool contains(u64 start, u64 bytes, u64 address, u64 wanted_bytes)
 }
 
 /*
- * A device tree's reserved memory is part of what the kernel calls RAM. Without a mapping in the
- * kernel (no-map) ARM cannot write its caches back, so that is none.
+ * Reserved memory of a device tree is part of the kernel's RAM. If it has no kernel mapping
+ * (no-map), ARM cannot write its caches back, so it is rejected.
  */
 static bool is_reserved_node(const struct range_of_memory *range)
 {
@@ -49,9 +49,9 @@ static bool is_reserved_node(const struct range_of_memory *range)
 }
 
 /*
- * RAM that was set aside, as /proc/iomem has it: Reserved, Soft Reserved or Persistent Memory.
- * Video memory, ROMs and the firmware's tables have page structures on a PC, too, and are not the
- * kernel's RAM either. Its first MiB, where ROMs are, is Reserved in parts.
+ * RAM that is set aside in /proc/iomem: Reserved, Soft Reserved or Persistent Memory. On a PC,
+ * video memory, ROMs and firmware tables have page structures and are not kernel RAM either. The
+ * first MiB, with the ROMs, is partly Reserved.
  */
 static bool is_reserved_resource(const struct range_of_memory *range)
 {
@@ -72,7 +72,7 @@ static bool is_reserved_resource(const struct range_of_memory *range)
 	return false;
 }
 
-/* Memory that the kernel has never given to anybody, and has a struct page of. */
+/* Memory that has a struct page, and that the kernel never allocates. */
 static bool is_reserved(const struct range_of_memory *range)
 {
 	u64 pfn = range->start >> PAGE_SHIFT, end = (range->start + range->bytes) >> PAGE_SHIFT;
@@ -99,7 +99,7 @@ static bool parse(const char *text, struct range_of_memory *range)
 	       !check_add_overflow(range->start, range->bytes, &end) && end <= PHYS_ADDR_MAX;
 }
 
-/* START+LENGTH, while the module is loaded. -EINVAL, with the reason logged. */
+/* Adds START+LENGTH while the module is loaded. -EINVAL: the reason is logged. */
 int chario_declared_add(const char *text)
 {
 	if (range_count == RANGES_MAX) {
@@ -125,8 +125,8 @@ bool chario_has_declared(void)
 }
 
 /*
- * The pages of [address, address + bytes), a physical address, page aligned. -EPERM: the caller may
- * not; -EACCES: not wholly inside one range.
+ * Returns the pages of physical memory [address, address + bytes), page aligned. -EPERM: the caller
+ * lacks the capability. -EACCES: the memory is not wholly inside one range.
  */
 int chario_declared_pages(u64 address, u64 bytes, struct page **pages)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A device from its beginning to its end, and what of it may be reached.
+ * Creates and ends a device, and checks which parts of it a call may access.
  *
  * Its memory lives until the last file is closed (cdev_device_add() ties the device to the cdev,
- * and each open inode to that); the card is gone before.
+ * and each open inode refers to that). The card is gone earlier.
  */
 #include <linux/log2.h>
 #include <linux/mmc/card.h>
@@ -20,10 +20,10 @@
 
 #define BG_KIB_DEFAULT 128
 
-/* Commands address 2^32 sectors; larger cards need a prefix that this does not know. */
+/* Commands address 2^32 sectors; larger cards need a prefix that chario does not support. */
 #define BYTES_MAX ((u64)U32_MAX * CHARIO_SECTOR_BYTES)
 
-/* The partition of a lane as it is now. False: the card is whole, or gone. */
+/* The present partition of a lane. False: the disk is a whole card, or gone. */
 static bool part_now(struct chario_disk *disk, struct chario_part *part)
 {
 	struct chario_queue *queue = &disk->queue;
@@ -47,7 +47,7 @@ static u64 part_bytes(const struct chario_disk *disk, const struct chario_part *
 			  (u64)disk->block_bytes);
 }
 
-/* How long the device is now. */
+/* The present size of the device. */
 u64 chario_disk_bytes(struct chario_disk *disk)
 {
 	struct chario_part part;
@@ -62,7 +62,7 @@ bool chario_disk_can_write(struct chario_disk *disk)
 	return disk->can_write && !(part_now(disk, &part) && part.read_only);
 }
 
-/* 0, or why not: a call must lie wholly inside one region, and a write in one for writing. */
+/* Returns 0 or an error: a call must lie inside one region, and a write in a writable one. */
 int chario_disk_may(struct chario_disk *disk, u64 offset, u64 bytes, bool write)
 {
 	const struct chario_regions *regions = &disk->regions;
@@ -109,7 +109,7 @@ static void learn_host(struct chario_disk *disk, const struct mmc_host *host)
 	disk->host_command_bytes = min(disk->host_command_bytes, CHARIO_CHUNK_BYTES);
 }
 
-/* CMD23 and reliable write: as the card's registers say, and if the host can. */
+/* CMD23 and reliable write need support in the card's registers and the host. */
 static void learn_commands(struct chario_disk *disk, const struct mmc_card *card)
 {
 	if (mmc_host_can_cmd23(card->host))
@@ -134,7 +134,7 @@ static void learn_card(struct chario_disk *disk, struct mmc_card *card)
 	disk->has_cache = mmc_cache_enabled(card->host);
 	disk->erase_arg = card->erase_arg;
 	disk->erase_bytes = card->pref_erase * CHARIO_SECTOR_BYTES;
-	/* Of any block: not with the coarser erase, nor on cards that need more than CMD38. */
+	/* Only if any block can be discarded: not with coarse erase, nor if CMD38 is not enough. */
 	disk->can_discard = disk->can_write && mmc_card_can_erase(card) &&
 			    (mmc_card_sd(card) || card->erase_arg != MMC_ERASE_ARG) &&
 			    !(card->quirks & MMC_QUIRK_INAND_CMD38);
@@ -195,7 +195,7 @@ static int disk_setup(struct chario_disk *disk, struct mmc_card *card,
 	return chario_devt_alloc(&disk->dev.devt);
 }
 
-/* Called by probe, and by lane.c with a part. The device is open to others when this returns. */
+/* Called by probe, and by lane.c with a part. On return the device can be opened. */
 struct chario_disk *chario_disk_create(struct mmc_card *card, const struct chario_regions *regions,
 				       const struct chario_part *part)
 {
@@ -225,7 +225,7 @@ struct chario_disk *chario_disk_create(struct mmc_card *card, const struct chari
 	return disk;
 }
 
-/* Called by remove. Whoever waits gets ENODEV; nothing of this module touches the card after. */
+/* Called by remove. Waiting callers get ENODEV; chario does not use the card afterwards. */
 void chario_disk_end(struct chario_disk *disk)
 {
 	cdev_device_del(&disk->cdev, &disk->dev);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ioctls of uapi/chardisk.h, where each is described.
+ * The ioctls that uapi/chardisk.h describes.
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -92,7 +92,7 @@ static int do_unregister(struct file *filp, void *argument)
 	return chario_buffer_unregister(filp->private_data, request->buffer);
 }
 
-/* As ioprio_set(2) judges it. Returns 0 to 7 or CHARIO_BACKGROUND, or an error. */
+/* Checks like ioprio_set(2). Returns 0 to 7 or CHARIO_BACKGROUND, or an error. */
 static int level_of(u16 ioprio)
 {
 	if (!ioprio)
@@ -118,7 +118,7 @@ static int check_transfer(const struct file *filp, const struct chardisk_transfe
 	return 0;
 }
 
-/* Both ends of the memory, for any 64-bit numbers. */
+/* Checks both ends of the memory, for any 64-bit numbers. */
 static int check_memory(const struct chario_disk *disk, const struct chario_buffer *buffer,
 			u64 offset, u64 bytes)
 {
@@ -253,7 +253,7 @@ union argument {
 	struct chardisk_stats stats;
 };
 
-/* What is written to the caller: with an error, only how far a transfer came. */
+/* Are results copied to the caller? After an error only those of a transfer are. */
 static bool tells(unsigned int request, int error)
 {
 	if (!(_IOC_DIR(request) & _IOC_READ))

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A lane: one partition of a card as a character device, while the rest stays with mmcblk.
+ * A lane: one partition of a card as a character device. The rest stays with mmcblk.
  *
- * The partition is claimed exclusively, so it cannot be mounted, and what is mounted cannot become
- * a lane. Nobody can delete it, nor read the table again. It can be resized and made read-only:
- * chario_lane_part() has its present limits.
+ * The partition is claimed exclusively, so it cannot be mounted, and a mounted one cannot become a
+ * lane. It cannot be deleted, nor its table read again. It can be resized and made read-only:
+ * chario_lane_part() returns its present limits.
  *
- * Under k2 each command asks k2 first (chario_order.c), which dispatches nothing while a lane has
- * the card. Who is past k2, a flush above all, waits for the host itself: between two commands he
- * gets it.
+ * Under k2, each command first asks k2 (chario_order.c), which dispatches nothing while a lane has
+ * the card. A request that bypasses k2, above all a flush, waits for the host itself, and gets it
+ * between two commands.
  *
- * Other schedulers know no lanes. There a lane holds mmcblk's queue back and claims the host;
- * without that, mmcblk, which keeps the host as long as it has requests, would let it wait for
- * seconds. What mmcblk has started ends first. The queue cannot be held back from a dispatcher that
- * runs and finds new requests all the time, so after FREEZE_AFTER_MS no new requests are let into
- * the queue, and its requests end.
+ * Other schedulers do not know lanes. There a lane quiesces mmcblk's queue and claims the host.
+ * Otherwise mmcblk, which keeps the host while it has requests, would delay it by seconds.
+ * Requests that mmcblk has started end first. A running dispatcher that always finds new
+ * requests cannot be quiesced, so after FREEZE_AFTER_MS the queue is frozen, and its requests
+ * end.
  *
- * The card goes back as soon as nothing real-time waits here. Background of a lane uses it for one
- * command, and then leaves it to mmcblk for as long as that took.
+ * The card returns to mmcblk as soon as no real-time operation waits. Background of a lane uses the
+ * card for one command, and then leaves it to mmcblk for the same time.
  */
 #include <linux/blk-mq.h>
 #include <linux/device.h>
@@ -41,8 +41,8 @@
 
 #define PATH_CHARS	64
 #define FREEZE_AFTER_MS 50
-#define FROZEN_US	1000 /* until it is worth asking again */
-#define YIELD_US	200 /* for the one who waits for the host to get it */
+#define FROZEN_US	1000 /* until the lane asks again */
+#define YIELD_US	200 /* for a waiter to claim the host */
 
 struct chario_lane {
 	struct list_head entry;
@@ -56,16 +56,16 @@ struct chario_lane {
 	struct timer_list impatience;
 	atomic_t impatient;
 	bool frozen;
-	bool is_quiesced; /* as long as the host is claimed */
+	bool is_quiesced; /* while the host is claimed */
 	ktime_t asks_after;
 	struct hrtimer again;
-	ktime_t held_since; /* queue.lock, as all down to the timer */
+	ktime_t held_since; /* under queue.lock, as is all down to the timer */
 	ktime_t background_after;
 	struct hrtimer timer;
 	struct work_struct rest;
 };
 
-/* Gives the card back to mmcblk. Reclaim may wait for that, so it has a rescuer thread. */
+/* Returns the card to mmcblk. Memory reclaim may wait for that, so it has a rescuer thread. */
 static struct workqueue_struct *resting;
 static LIST_HEAD(lanes);
 static DEFINE_MUTEX(lanes_lock);
@@ -78,7 +78,7 @@ static void out_of_patience(struct timer_list *timer)
 	wake_up(&lane->host->wq);
 }
 
-/* Nobody but mmcblk waits: it has the host until its queue is empty. */
+/* Only mmcblk waits: it keeps the host until its queue is empty. */
 static void claim_from_queue(struct chario_lane *lane, struct mmc_card *card, struct mmc_ctx *ctx)
 {
 	atomic_set(&lane->impatient, 0);
@@ -92,25 +92,25 @@ static void claim_from_queue(struct chario_lane *lane, struct mmc_card *card, st
 	lane->is_quiesced = true;
 }
 
-/* Called with the turn. Returns with the host claimed, as mmc_get_card() does. */
+/* Called with the turn. The host is claimed on return, as after mmc_get_card(). */
 void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct mmc_ctx *ctx)
 {
 	pm_runtime_get_sync(&card->dev);
 	blk_mq_quiesce_queue_nowait(lane->queue);
 	if (lane->order.has_card) {
 		__mmc_claim_host(card->host, ctx, NULL);
-		/* Requests that bypass k2 wait for the host from now on, where they are seen. */
+		/* Requests that bypass k2 now wait for the host, where they can be seen. */
 		blk_mq_unquiesce_queue(lane->queue);
 	} else {
 		claim_from_queue(lane, card, ctx);
 	}
-	/* What ends now may do so without the turn: see chario_queue_end(). */
+	/* Operations may now end without the turn, see chario_queue_end(). */
 	spin_lock_irq(&lane->disk->queue.lock);
 	lane->held_since = ktime_get();
 	spin_unlock_irq(&lane->disk->queue.lock);
 }
 
-/* Called with the turn and the host claimed: mmcblk finds the card as it left it. */
+/* Called with the turn and the host claimed. Restores the card's state for mmcblk. */
 void chario_lane_leave(struct chario_lane *lane)
 {
 	struct mmc_card *card = lane->disk->card;
@@ -127,8 +127,8 @@ void chario_lane_leave(struct chario_lane *lane)
 }
 
 /*
- * Called with the turn, when the host is not claimed, or no longer. waits: what k2 was asked for
- * still waits.
+ * Called with the turn, while the host is not or no longer claimed. waits: the operation that asked
+ * k2 still waits.
  */
 void chario_lane_let_go(struct chario_lane *lane, bool waits)
 {
@@ -153,14 +153,14 @@ static void ask_in(struct chario_lane *lane, unsigned int us)
 }
 
 /*
- * Called with the turn. Whether a command of this level that waits since then may go now. If not,
- * chario_queue_wake() is called when it is worth asking again, and the host is to be released.
+ * May a command of this level that has waited since since_ns go now? If not, the caller releases
+ * the host, and chario_queue_wake() is called when it should ask again. Called with the turn.
  */
 bool chario_lane_may_go(struct chario_lane *lane, u8 level, u64 since_ns)
 {
 	bool has_host = lane->order.has_card && lane->disk->queue.claimed;
 
-	/* The queue is empty, and waits for this lane. */
+	/* The queue is empty, and frozen for this lane. */
 	if (lane->frozen)
 		return true;
 	if (asks_later(lane))
@@ -176,7 +176,7 @@ bool chario_lane_may_go(struct chario_lane *lane, u8 level, u64 since_ns)
 	case K2_LANE_GO:
 		break;
 	}
-	/* A request that bypasses k2, or a rescan: it takes the host when it is released. */
+	/* A request that bypasses k2, or a rescan, claims the host when it is released. */
 	if (has_host && waitqueue_active(&lane->host->wq)) {
 		ask_in(lane, YIELD_US);
 		return false;
@@ -193,23 +193,23 @@ static void may_go(struct k2_lane *order)
 		chario_queue_wake(lane->disk);
 }
 
-/* Whether mmcblk waits for the host, under k2. Called with the turn. */
+/* Does mmcblk wait for the host, under k2? Called with the turn. */
 bool chario_lane_is_wanted(const struct chario_lane *lane)
 {
 	if (!lane->order.has_card)
 		return false;
-	/* A hint: who comes now is seen before the next command. */
+	/* This is a hint: a waiter that comes now is seen before the next command. */
 	return READ_ONCE(lane->order.lane.is_wanted) || waitqueue_active(&lane->host->wq);
 }
 
-/* Called before anybody can open the disk. */
+/* Called before the disk can be opened. */
 void chario_lane_gets(struct chario_lane *lane, struct chario_disk *disk)
 {
 	lane->disk = disk;
 }
 
 /*
- * The partition as it is now. Called with the lock or the turn of a queue that is not gone, for the
+ * The partition as it is now. Called with the lock or the turn of a queue that is not gone, as the
  * lane does not outlive that.
  */
 struct chario_part chario_lane_part(struct chario_lane *lane)
@@ -229,7 +229,7 @@ bool chario_lane_pauses(const struct chario_lane *lane)
 	return ktime_before(ktime_get(), lane->background_after);
 }
 
-/* Called with queue.lock when an operation has ended, by the host's completion or a caller. */
+/* Called with queue.lock when an operation ends, by the host's completion or a caller. */
 void chario_lane_ended(struct chario_lane *lane, u8 level)
 {
 	ktime_t now = ktime_get();
@@ -270,7 +270,7 @@ const char *chario_lane_partition(const struct chario_lane *lane)
 	return lane->partition;
 }
 
-/* The card of a partition in its main area; the caller puts its device. */
+/* The card whose main area has the partition. The caller puts its device. */
 static struct mmc_card *card_of(struct block_device *bdev)
 {
 	struct device *dev = disk_to_dev(bdev->bd_disk)->parent;
@@ -300,7 +300,7 @@ static struct chario_lane *lane_alloc(const char *partition)
 	return lane;
 }
 
-/* What the page cache has of the partition goes to the card, or away. */
+/* Writes cached data of the partition to the card, and drops the cache. */
 static void forget_cached(struct block_device *bdev)
 {
 	sync_blockdev(bdev);
@@ -318,7 +318,7 @@ static int lane_begin(struct chario_lane *lane, struct mmc_card *card,
 	lane->host = card->host;
 	chario_order_init(&lane->order, lane->queue, may_go);
 	forget_cached(bdev);
-	/* Against unbinding until the lane is in the list, where ended_with_card() finds it. */
+	/* Prevents unbinding until the lane is in the list, where ended_with_card() finds it. */
 	device_lock(&card->dev);
 	if (card->dev.driver && card->dev.driver != chario_driver())
 		error = PTR_ERR_OR_ZERO(chario_disk_create(card, regions, &part));
@@ -331,7 +331,7 @@ static int lane_begin(struct chario_lane *lane, struct mmc_card *card,
 	return error;
 }
 
-/* "mmcblk0p2[@START+LENGTH[ro]]...". -EBUSY if it is mounted, -ENODEV, -EINVAL. */
+/* Takes "mmcblk0p2[@START+LENGTH[ro]]...". -EBUSY if it is mounted, -ENODEV, -EINVAL. */
 int chario_lane_add(const char *text)
 {
 	struct chario_regions regions;
@@ -382,7 +382,7 @@ out_lane:
 
 static void lane_end(struct chario_lane *lane)
 {
-	/* The disk's memory may outlive the lane; nothing of the lane is used after its end. */
+	/* The disk's memory may outlive the lane, but does not use the lane after its end. */
 	get_device(&lane->disk->dev);
 	chario_disk_end(lane->disk);
 	hrtimer_cancel(&lane->timer);
@@ -394,7 +394,7 @@ static void lane_end(struct chario_lane *lane)
 	kfree(lane);
 }
 
-/* Takes one out of the list, by its card or its name. */
+/* Removes a lane from the list, found by its card or its name. */
 static struct chario_lane *take_out(const struct device *card, const char *partition)
 {
 	struct chario_lane *lane, *found = NULL;
@@ -428,7 +428,7 @@ int chario_lane_remove(const char *text)
 	return 0;
 }
 
-/* Called by the driver core before mmcblk loses a card, for whatever reason. */
+/* The driver core calls this before mmcblk loses a card, for any reason. */
 static int ended_with_card(struct notifier_block *block, unsigned long action, void *data)
 {
 	struct chario_lane *lane;
@@ -442,7 +442,7 @@ static int ended_with_card(struct notifier_block *block, unsigned long action, v
 
 static struct notifier_block card_notifier = {.notifier_call = ended_with_card};
 
-/* Called by module init, behind mmc_register_driver(). */
+/* Called by module init, after mmc_register_driver(). */
 int chario_lanes_init(void)
 {
 	int error;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Module, and the mmc_driver that takes a card which was named, and no other.
+ * The module, and the mmc_driver that binds only to cards that were named.
  */
 #include <linux/fs.h>
 #include <linux/idr.h>
@@ -50,7 +50,7 @@ void chario_devt_free(dev_t devt)
 	ida_free(&minors, MINOR(devt));
 }
 
-/* As mmcblk does: the card sleeps when nobody has used it for a while. */
+/* Like mmcblk: the card sleeps after some time without use. */
 static void power_begin(struct mmc_card *card)
 {
 	pm_runtime_set_autosuspend_delay(&card->dev, AUTOSUSPEND_MS);
@@ -79,7 +79,7 @@ static int chario_probe(struct mmc_card *card)
 
 	if (!is_usable(card) || chario_names_use(card, &regions))
 		return -ENODEV;
-	/* For a card that mmcblk has not had before. */
+	/* The card may not have been bound to mmcblk before. */
 	mmc_fixup_device(card, mmc_blk_fixups);
 	power_begin(card);
 	disk = chario_disk_create(card, &regions, NULL);
@@ -92,7 +92,7 @@ static int chario_probe(struct mmc_card *card)
 	return 0;
 }
 
-/* The command queue back as mmcblk expects it. */
+/* Enables the command queue again, as mmcblk expects it. */
 static void queue_on(struct mmc_card *card)
 {
 	if (!card->reenable_cmdq || card->ext_csd.cmdq_en || mmc_card_removed(card))

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of a program for a device: pinning its pages, and describing them to the host controller.
+ * Pins the memory of a program, and describes it to the host controller.
  */
 #include <linux/mm.h>
 
 #include "chario.h"
 
 /*
- * Pins what [address, address + bytes) covers. Returns the number of pages, which may be fewer than
- * that, or -EFAULT, -EOPNOTSUPP, -ENOMEM.
+ * Pins the pages of [address, address + bytes). Returns their number, which may be too small, or
+ * -EFAULT, -EOPNOTSUPP, -ENOMEM.
  */
 int chario_pin(unsigned long address, size_t bytes, bool device_writes, struct page **pages)
 {
@@ -23,7 +23,7 @@ void chario_unpin(struct page **pages, unsigned long count, bool dirty)
 	unpin_user_pages_dirty_lock(pages, count, dirty);
 }
 
-/* How many bytes from `offset` are contiguous in memory, at most `limit`. */
+/* Returns how many bytes from `offset` are contiguous in memory, at most `limit`. */
 static u32 contiguous(struct page **pages, size_t offset, u32 limit)
 {
 	size_t page = offset >> PAGE_SHIFT;
@@ -37,8 +37,8 @@ static u32 contiguous(struct page **pages, size_t offset, u32 limit)
 }
 
 /*
- * Describes up to `bytes` of memory, which begins `offset` bytes behind the start of pages[0], in
- * sg. Returns how many bytes that are: fewer if the host takes no more segments.
+ * Describes up to `bytes` of memory in sg. The memory begins `offset` bytes after the start of
+ * pages[0]. Returns the number of bytes, which is smaller if the host takes no more segments.
  */
 u32 chario_map(const struct chario_disk *disk, struct page **pages, size_t offset, u32 bytes,
 	       struct scatterlist *sg, u32 *sg_len)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which cards were named, and what regions of them.
+ * The names of the cards that chario may take, with their regions.
  *
- * A name is used up by the card that is taken under it: another card that is plugged in later, or
- * the same one after it was given back, goes to the block layer.
+ * Taking a card uses up its name. A card that is inserted later belongs to the block layer, and so
+ * does the same card after it was returned.
  *
  *   NAME[@START+LENGTH[ro]]...    mmc0:0001@1M+64M@128M+4Mro
  *
- * NAME is that of the card in /sys/bus/mmc/devices, or its CID, 32 hexadecimal digits. Lengths are
- * in bytes, with the suffixes of memparse(): K, M, G.
+ * NAME is the name of the card in /sys/bus/mmc/devices, or its CID, 32 hexadecimal digits. Lengths
+ * are in bytes, with the suffixes of memparse(): K, M, G.
  */
 #include <linux/ctype.h>
 #include <linux/kernel.h>
@@ -37,7 +37,7 @@ static int refuse(const char *text, const char *why)
 	return -EINVAL;
 }
 
-/* "START+LENGTH[ro]"; moves *text behind it. */
+/* Parses "START+LENGTH[ro]", and moves *text behind it. */
 static bool parse_region(char **text, struct chario_region *region)
 {
 	char *at = *text, *end;
@@ -72,7 +72,7 @@ static bool overlap(const struct chario_regions *regions)
 	return false;
 }
 
-/* NAME and the regions; name has name_bytes and ends with 0. -EINVAL, with the reason logged. */
+/* Parses NAME and its regions; name has name_bytes. -EINVAL: the reason is logged. */
 int chario_names_parse(const char *text, char *name, size_t name_bytes,
 		       struct chario_regions *regions)
 {
@@ -97,7 +97,7 @@ int chario_names_parse(const char *text, char *name, size_t name_bytes,
 	return overlap(regions) ? refuse(text, "regions overlap") : 0;
 }
 
-/* Names a card, again with other regions if it was named before. Writes to sysfs, parameters. */
+/* Names a card, or replaces its regions. For writes to sysfs and module parameters. */
 int chario_names_add(const char *text)
 {
 	struct named named, *place = NULL;
@@ -120,7 +120,7 @@ int chario_names_add(const char *text)
 	return place ? 0 : -ENOSPC;
 }
 
-/* Called by probe: 0 and its regions if the card was named; the name is used up. */
+/* Called by probe. Returns 0 and the regions if the card was named, and uses up the name. */
 int chario_names_use(const struct mmc_card *card, struct chario_regions *regions)
 {
 	char cid[CID_DIGITS + 1];
@@ -140,7 +140,7 @@ int chario_names_use(const struct mmc_card *card, struct chario_regions *regions
 	return error;
 }
 
-/* One a line, as it may be written; text has a page. */
+/* Prints one name per line, in the form in which it is written; text has a page. */
 ssize_t chario_names_show(char *text)
 {
 	ssize_t length = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whether a command of a lane may go before what mmcblk's queue has: k2 says so (k2_lane.h), if it
- * is the scheduler of that queue. Without it there is no order between the two.
+ * Asks k2 (k2_lane.h) whether a command of a lane may go before the requests of mmcblk's queue. If
+ * k2 is not the scheduler of that queue, the two have no order.
  */
 #include <linux/module.h>
 
@@ -16,7 +16,7 @@ void chario_order_init(struct chario_order *order, struct request_queue *queue,
 	order->lane.may_go = may_go;
 }
 
-/* Called with the turn. K2_LANE_GO and _WAIT: chario_order_give() has to follow. */
+/* Called with the turn. After K2_LANE_GO and K2_LANE_WAIT, chario_order_give() must follow. */
 enum k2_lane_answer chario_order_ask(struct chario_order *order, u8 level, u64 since_ns)
 {
 	enum k2_lane_answer answer;
@@ -26,7 +26,7 @@ enum k2_lane_answer chario_order_ask(struct chario_order *order, u8 level, u64 s
 	if (!order->k2)
 		return K2_LANE_NO_K2;
 	answer = order->k2->ask(&order->lane, level, since_ns);
-	/* A lane that has the card keeps it until it gives it back, whatever k2 says. */
+	/* A lane that has the card keeps it until it gives it back, whatever k2 answers. */
 	order->has_card |= answer == K2_LANE_GO;
 	if (answer == K2_LANE_NO_K2 || answer == K2_LANE_FROZEN) {
 		symbol_put(k2_lane_order);
@@ -35,7 +35,7 @@ enum k2_lane_answer chario_order_ask(struct chario_order *order, u8 level, u64 s
 	return answer;
 }
 
-/* Called with the turn, and the host released. waits: the command that was asked for. */
+/* Called with the turn, after the host was released. waits: the command still waits. */
 void chario_order_give(struct chario_order *order, bool waits)
 {
 	if (!order->k2 || (waits && !order->has_card))

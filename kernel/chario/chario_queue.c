@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whose operation is next on the card: one at a time, by level, then in the order of arrival.
+ * Chooses the next operation for the card: one at a time, by level, then in order of arrival.
  *
- * Nobody owns the card while others wait. An operation is complete when it is queued, so whoever is
- * awake starts the best one, his own or not (advance()), and looks at answers that need process
- * context: a background task that gets no CPU holds nothing up. The host's completion finishes a
- * successful read itself and wakes who can go on.
+ * No caller owns the card while others wait. A queued operation is complete, so any caller that is
+ * awake starts the best one, even another's (advance()), and checks answers that need process
+ * context. Thus a background task that gets no CPU delays nobody. The host's completion itself
+ * finishes a successful read, and wakes a caller that can continue.
  *
  * A real-time call of several operations keeps its place between them, up to a chunk. Background
- * goes to the end of the line after each.
+ * queues again at the end after each.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -27,7 +27,7 @@ void chario_queue_init(struct chario_queue *queue)
 	rt_mutex_init(&queue->turn);
 }
 
-/* The one to start next. NULL, too, while a real-time call prepares its next operation. */
+/* The operation to start next; NULL also while a real-time call prepares its next one. */
 static struct chario_op *first_ready(struct chario_queue *queue)
 {
 	struct chario_op *op;
@@ -46,7 +46,7 @@ static struct chario_op *first_ready(struct chario_queue *queue)
 	return NULL;
 }
 
-/* The same, but NULL while k2 has others go first. */
+/* The same, but NULL while k2 prefers other requests. */
 static struct chario_op *best(struct chario_queue *queue)
 {
 	struct chario_op *op = first_ready(queue);
@@ -54,7 +54,7 @@ static struct chario_op *best(struct chario_queue *queue)
 	return op && op->level < queue->asked ? op : NULL;
 }
 
-/* Whether the host may go to others: on a lane, also while background waits for its time. */
+/* May the host be released? On a lane also while background pauses for mmcblk. */
 static bool is_resting(struct chario_queue *queue)
 {
 	int level;
@@ -82,7 +82,7 @@ static void wake_best(struct chario_queue *queue)
 		wake_up_process(op->task);
 }
 
-/* The operation's memory is its caller's again as soon as the lock is released. */
+/* Once the lock is released, the caller may reuse the operation's memory. */
 static void finish(struct chario_queue *queue, struct chario_op *op)
 {
 	lockdep_assert_held(&queue->lock);
@@ -99,8 +99,8 @@ static void finish(struct chario_queue *queue, struct chario_op *op)
 }
 
 /*
- * Called by the host's completion, in any context, and by advance() for what never started.
- * finished: nothing of the answer is left to look at.
+ * Called by the host's completion, in any context, and by advance() for operations that never
+ * started. finished: the answer needs no check.
  */
 void chario_queue_landed(struct chario_disk *disk, struct chario_op *op, bool finished)
 {
@@ -122,7 +122,7 @@ void chario_queue_landed(struct chario_disk *disk, struct chario_op *op, bool fi
 	spin_unlock_irqrestore(&queue->lock, flags);
 }
 
-/* Takes the next step that can be taken: an answer to look at, or an operation to start. */
+/* Returns the next possible step: an answer to check, or an operation to start. */
 static struct chario_op *next_step(struct chario_queue *queue)
 {
 	struct chario_op *op;
@@ -132,7 +132,7 @@ static struct chario_op *next_step(struct chario_queue *queue)
 		op = queue->on_card->state == CHARIO_LANDED ? queue->on_card : NULL;
 	} else {
 		op = best(queue);
-		/* The one that was allowed to go may have been taken back. */
+		/* The operation that k2 has granted may have been cancelled. */
 		if (op && queue->lane && op->level > queue->granted)
 			op = NULL;
 		if (op) {
@@ -147,8 +147,8 @@ static struct chario_op *next_step(struct chario_queue *queue)
 }
 
 /*
- * Called with the turn. Whether next_step() may start what is best, which only a lane has to ask
- * for. If not, the first one gets the host, and k2 or a timer calls chario_queue_wake().
+ * May next_step() start the best operation? Only a lane has to ask. If not, the host is released to
+ * the first waiter, and k2 or a timer calls chario_queue_wake(). Called with the turn.
  */
 static bool may_start(struct chario_disk *disk)
 {
@@ -180,7 +180,7 @@ static bool may_start(struct chario_disk *disk)
 	return true;
 }
 
-/* Does all that can be done now, for whomever. Called by every caller that is awake. */
+/* Does all steps that are possible now, for any caller. Every caller that is awake calls it. */
 static void advance(struct chario_disk *disk)
 {
 	struct chario_queue *queue = &disk->queue;
@@ -199,7 +199,7 @@ static void advance(struct chario_disk *disk)
 	rt_mutex_unlock(&queue->turn);
 }
 
-/* Returns whether it is queued: from then on others may end it, and say how. */
+/* Returns whether it is queued: then other callers may end it, and set its error. */
 static bool enter(struct chario_queue *queue, struct chario_op *op)
 {
 	bool queued;
@@ -221,7 +221,7 @@ static bool enter(struct chario_queue *queue, struct chario_op *op)
 	return queued;
 }
 
-/* A signal that ends the process takes an operation back that has not been started. */
+/* A signal that ends the process cancels an operation that has not been started. */
 static bool take_back(struct chario_queue *queue, struct chario_op *op)
 {
 	lockdep_assert_held(&queue->lock);
@@ -230,13 +230,13 @@ static bool take_back(struct chario_queue *queue, struct chario_op *op)
 	list_del_init(&op->entry);
 	op->state = CHARIO_DONE;
 	op->error = -EINTR;
-	/* What k2 was asked for may have been this. */
+	/* It may be the operation for which k2 was asked. */
 	queue->asked = CHARIO_LEVELS;
 	wake_best(queue);
 	return true;
 }
 
-/* Runs the operation, and returns when it is done. Returns op->error. */
+/* Runs the operation until it is done. Returns op->error. */
 int chario_queue_run(struct chario_disk *disk, struct chario_op *op)
 {
 	struct chario_queue *queue = &disk->queue;
@@ -262,7 +262,7 @@ int chario_queue_run(struct chario_disk *disk, struct chario_op *op)
 	}
 }
 
-/* Ends keeps_place: called when no operation of the chunk follows. */
+/* Ends keeps_place. Called when the chunk has no further operation. */
 void chario_queue_leave(struct chario_disk *disk, struct chario_op *op)
 {
 	struct chario_queue *queue = &disk->queue;
@@ -276,8 +276,8 @@ void chario_queue_leave(struct chario_disk *disk, struct chario_op *op)
 }
 
 /*
- * Whether mmcblk may have the host while a real-time call of a lane prepares its next operation.
- * Called with the turn.
+ * May mmcblk have the host while a real-time call of a lane prepares its next operation? Called
+ * with the turn.
  */
 static bool is_between(struct chario_queue *queue)
 {
@@ -285,7 +285,7 @@ static bool is_between(struct chario_queue *queue)
 	       chario_lane_is_wanted(queue->lane);
 }
 
-/* Called at the end of a call: others may have the host if nobody here wants it. */
+/* Called at the end of a call. Releases the host if no operation here needs it. */
 void chario_queue_rest(struct chario_disk *disk)
 {
 	struct chario_queue *queue = &disk->queue;
@@ -300,14 +300,14 @@ void chario_queue_rest(struct chario_disk *disk)
 	rt_mutex_unlock(&queue->turn);
 }
 
-/* Called for a lane after each operation: its callers may not get a CPU for some time. */
+/* Called after each operation of a lane, as its callers may not get a CPU for some time. */
 void chario_queue_go_on(struct chario_disk *disk)
 {
 	advance(disk);
 	chario_queue_rest(disk);
 }
 
-/* The host has done its part: nothing is on the card, or only an answer to look at. */
+/* Is the host done? Then the card has no operation, or only an answer to check. */
 static bool card_is_done(struct chario_queue *queue)
 {
 	bool done;
@@ -328,7 +328,7 @@ static bool card_is_free(struct chario_queue *queue)
 	return is_free;
 }
 
-/* Returns when nothing is on the card, and the host is released. Nothing new starts meanwhile. */
+/* Waits until the card has no operation, and releases the host. Nothing starts meanwhile. */
 static void drain(struct chario_disk *disk)
 {
 	struct chario_queue *queue = &disk->queue;
@@ -363,7 +363,7 @@ void chario_queue_resume(struct chario_disk *disk)
 	spin_unlock_irq(&queue->lock);
 }
 
-/* Called by a lane's timer, and by k2 for it: it is worth looking again. */
+/* Called by a lane's timer, and by k2 for a lane: the lane should try again. */
 void chario_queue_wake(struct chario_disk *disk)
 {
 	struct chario_queue *queue = &disk->queue;
@@ -375,7 +375,7 @@ void chario_queue_wake(struct chario_disk *disk)
 	spin_unlock_irqrestore(&queue->lock, flags);
 }
 
-/* The card goes away: what waits fails with ENODEV, and so does all that comes. */
+/* The card goes away: waiting operations and all later ones fail with ENODEV. */
 void chario_queue_end(struct chario_disk *disk)
 {
 	struct chario_queue *queue = &disk->queue;
@@ -383,7 +383,7 @@ void chario_queue_end(struct chario_disk *disk)
 	int level;
 
 	spin_lock_irq(&queue->lock);
-	/* Read without the lock by calls that begin: one that misses it is refused by enter(). */
+	/* Calls read this without the lock when they begin; enter() rejects those that miss it. */
 	WRITE_ONCE(queue->gone, true);
 	for (level = 0; level < CHARIO_LEVELS; level++) {
 		list_for_each_entry_safe(op, following, &queue->waiting[level], entry) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/class/chardisk/chardiskN/: what the device is, its knobs, its counters.
+ * /sys/class/chardisk/chardiskN/: properties, knobs and counters of the device.
  */
 #include <linux/kernel.h>
 #include <linux/sysfs.h>
@@ -32,7 +32,7 @@ static ssize_t mode_show(struct device *dev, struct device_attribute *attr, char
 }
 static DEVICE_ATTR_RO(mode);
 
-/* Of a lane; of a whole card an empty line. */
+/* The partition of a lane; an empty line for a whole card. */
 static ssize_t partition_show(struct device *dev, struct device_attribute *attr, char *text)
 {
 	const struct chario_lane *lane = to_disk(dev)->queue.lane;
@@ -61,7 +61,7 @@ static ssize_t regions_show(struct device *dev, struct device_attribute *attr, c
 }
 static DEVICE_ATTR_RO(regions);
 
-/* A number of KiB, a multiple of the block, from `least` to the chunk. */
+/* Parses KiB: a multiple of the block size, from `least` to the size of a chunk. */
 static int kib_from(const struct chario_disk *disk, const char *text, u32 least, u32 *kib)
 {
 	unsigned int value;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A card from mmcblk to chario and back, in one step each.
+ * Moves a card from mmcblk to chario and back, in one step each.
  *
- * The kernel lets a card be unbound from mmcblk while file systems on it are mounted. Taking it
- * here claims all its block devices first, as mounting does, so it fails with EBUSY if any of them
- * or of their partitions is mounted, used as swap, or part of another device. So it does if anybody
- * has one open: below a loop device there may be a mounted file system.
+ * The kernel lets a card be unbound from mmcblk while its file systems are mounted. chario first
+ * claims all block devices of the card, as a mount does. This fails with EBUSY if one of them or a
+ * partition is mounted, used as swap, part of another device, or just open: a loop device may hide
+ * a mounted file system.
  */
 #include <linux/blkdev.h>
 #include <linux/delay.h>
@@ -22,9 +22,9 @@
 #define DISKS_MAX   8 /* user area, two boot and four general purpose areas */
 
 /*
- * Called with the claim of it, also by a lane. Whether nobody else has it open, nor a partition of
- * it: a loop device or a program that writes to it need not claim it. The kernel, which looks for
- * partitions, and udev soon close it.
+ * Is no other file of the block device, or of a partition of it, open? A loop device or a writing
+ * program need not claim it. The kernel's scan for partitions and udev close theirs soon. Called
+ * with the block device claimed, also by a lane.
  */
 bool chario_take_is_alone(struct block_device *bdev)
 {
@@ -66,7 +66,7 @@ static int claim_child(struct device *dev, void *data)
 	return 0;
 }
 
-/* A card by the beginning of `text`, up to '@' or the line's end. The caller puts it. */
+/* Finds a card by the start of `text`, up to '@' or the line's end. The caller puts it. */
 static struct device *find_card(const char *text)
 {
 	char name[CHARIO_CARD_CHARS];
@@ -92,7 +92,7 @@ static int take_card(struct device *dev, const char *text)
 	error = chario_names_add(text);
 	if (error)
 		goto out;
-	/* The claims keep others out until the block devices are gone. */
+	/* The claims keep other users out until the block devices are gone. */
 	device_release_driver(dev);
 	error = device_driver_attach(chario_driver(), dev);
 	if (error && device_attach(dev) < 0)
@@ -119,7 +119,7 @@ int chario_take(const char *text)
 	return error;
 }
 
-/* Gives a card back to the block layer. Its open files get ENODEV from then on. */
+/* Returns a card to the block layer. Calls on its open files then fail with ENODEV. */
 int chario_give(const char *name)
 {
 	struct device *dev = find_card(name);

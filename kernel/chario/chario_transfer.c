@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A call of any size: memory is pinned in chunks of 4 MiB; a chunk is transferred in operations as
- * large as the host, the card and the knobs allow.
+ * Transfers a call of any size: pins memory in chunks of 4 MiB, and transfers each chunk in
+ * operations as large as the host, the card and the knobs allow.
  *
- * What failed is tried again here, because only the caller may shrink an operation: first as it
- * was, then block by block, so that the good blocks around a bad one are transferred.
+ * Failed operations are retried here, because only the caller may shrink them: first unchanged,
+ * then block by block, so that the good blocks around a bad one are transferred.
  */
 #include <linux/freezer.h>
 #include <linux/mm.h>
@@ -15,7 +15,7 @@
 
 #define TRIES_MAX 3
 
-/* The pages of a chunk; offset: from the start of the first page. */
+/* The pages of a chunk; offset counts from the start of the first page. */
 struct memory {
 	struct page **pages;
 	size_t offset;
@@ -39,7 +39,7 @@ void chario_work_put(struct chario_file *file, struct chario_work *work)
 		kvfree(work);
 }
 
-/* Bytes of the largest command for this level; read again for each, so that knobs act at once. */
+/* The largest command of this level. It is read for each command, so knobs act at once. */
 static u32 command_bytes(const struct chario_disk *disk, u8 level)
 {
 	u32 bytes = disk->host_command_bytes, kib = READ_ONCE(disk->command_kib);
@@ -74,7 +74,7 @@ static void count_command(struct chario_call *call, struct chario_op *op, u32 tr
 		chario_count(file->disk, file, CHARIO_RETRIES, 1);
 }
 
-/* One operation from `memory`, of at most `limit` bytes. Its result is in op. */
+/* Runs one operation from `memory`, of at most `limit` bytes. Its result is in op. */
 static int run_one(struct chario_call *call, struct chario_work *work, struct memory *memory,
 		   size_t limit, u32 tries)
 {
@@ -94,15 +94,15 @@ static int run_one(struct chario_call *call, struct chario_work *work, struct me
 }
 
 /*
- * What to do after an error. Returns whether to go on, and shrinks *limit to one block once the
- * same operation has failed twice.
+ * Handles an error. Returns whether to go on, and shrinks *limit to one block after the same
+ * operation has failed twice.
  */
 static bool try_again(const struct chario_disk *disk, struct chario_op *op, u32 *tries,
 		      size_t *limit)
 {
 	if (op->error != -EIO || ++*tries >= TRIES_MAX || fatal_signal_pending(current))
 		return false;
-	/* The card does not even take commands: the last try begins with a reset. */
+	/* If the card does not even take commands, the last try begins with a reset. */
 	op->reset_first = !op->card_answers && *tries == TRIES_MAX - 1;
 	if (*tries == TRIES_MAX - 1 && op->card_answers &&
 	    op->sectors * CHARIO_SECTOR_BYTES > disk->block_bytes) {
@@ -112,7 +112,7 @@ static bool try_again(const struct chario_disk *disk, struct chario_op *op, u32 
 	return true;
 }
 
-/* Transfers a chunk. Returns 0 or the error that ended it; call->done_bytes has grown. */
+/* Transfers a chunk. Returns 0 or the error that ended it, and adds to call->done_bytes. */
 static int run_chunk(struct chario_call *call, struct chario_work *work, struct memory memory,
 		     size_t bytes)
 {
@@ -133,7 +133,7 @@ static int run_chunk(struct chario_call *call, struct chario_work *work, struct 
 				break;
 			continue;
 		}
-		/* A host that says neither how far it came nor why not. */
+		/* The host reports neither progress nor an error. */
 		if (!op->done_bytes) {
 			error = -EIO;
 			break;
@@ -152,7 +152,7 @@ static int run_chunk(struct chario_call *call, struct chario_work *work, struct 
 	return error;
 }
 
-/* Between chunks: a process that is to end does so, and one that is to freeze. */
+/* Between chunks, a killed process leaves, and a freezing one freezes. */
 static int pause_point(void)
 {
 	if (fatal_signal_pending(current))
@@ -161,14 +161,14 @@ static int pause_point(void)
 	return 0;
 }
 
-/* Returns what read(2) or write(2) returns. */
+/* Returns the result of read(2) or write(2). */
 static ssize_t result_of(struct chario_call *call, u64 before, int error)
 {
 	call->error = error;
 	return call->done_bytes > before ? call->done_bytes - before : error;
 }
 
-/* Transfers from or to the memory of the caller, pinned for the time of each chunk. */
+/* Transfers from or to memory of the caller, which is pinned chunk by chunk. */
 ssize_t chario_transfer_user(struct chario_call *call, unsigned long address, size_t bytes)
 {
 	struct chario_work *work = chario_work_get(call->file);
@@ -203,7 +203,7 @@ ssize_t chario_transfer_user(struct chario_call *call, unsigned long address, si
 	return result_of(call, before, error);
 }
 
-/* Transfers from or to a registered buffer; the caller has checked that it is large enough. */
+/* Transfers from or to a registered buffer. The caller has checked its size. */
 ssize_t chario_transfer_buffer(struct chario_call *call, struct chario_buffer *buffer, u64 offset,
 			       size_t bytes)
 {
@@ -229,7 +229,7 @@ ssize_t chario_transfer_buffer(struct chario_call *call, struct chario_buffer *b
 	return result_of(call, before, error);
 }
 
-/* Returns 0 when all that was written before is on flash. */
+/* Returns 0 when all earlier writes are on flash. */
 int chario_flush(struct chario_file *file, u8 level)
 {
 	struct chario_work *work;
@@ -248,7 +248,7 @@ int chario_flush(struct chario_file *file, u8 level)
 	return error;
 }
 
-/* In parts of a chunk that end at its multiples, so that none crosses an erase unit needlessly. */
+/* Discards in parts that end at multiples of a chunk, so few cross an erase unit. */
 int chario_discard(struct chario_file *file, u8 level, u64 offset, u64 bytes)
 {
 	struct chario_work *work = chario_work_get(file);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * queue/async_depth, how many tags all but synchronous reads may use: since 7.0 a knob of the block
- * layer, which calls depth_updated when it is written. It keeps what the scheduler before left
- * there, and the ratio to nr_requests when that changes.
+ * queue/async_depth: how many tags all but synchronous reads may use. Since 7.0 it is a knob of the
+ * block layer, which calls depth_updated when it is written. It keeps the value of the previous
+ * scheduler, and its ratio to nr_requests when that changes.
  */
 #ifndef K2_COMPAT_ASYNC_DEPTH_H
 #define K2_COMPAT_ASYNC_DEPTH_H

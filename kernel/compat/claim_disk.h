@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Claiming a block device for oneself, as mount does. 6.1: blkdev_get_by_dev() with FMODE_EXCL.
- * 6.12, which has BLK_OPEN_READ: bdev_file_open_by_dev() with a holder, which returns a file.
+ * Claims a block device exclusively, as mount does. 6.1: blkdev_get_by_dev() with FMODE_EXCL. 6.12,
+ * which has BLK_OPEN_READ: bdev_file_open_by_dev() with a holder, which returns a file.
  */
 #ifndef CHARIO_COMPAT_CLAIM_DISK_H
 #define CHARIO_COMPAT_CLAIM_DISK_H

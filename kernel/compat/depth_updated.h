@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whose tags have changed when depth_updated is called: those of one hardware queue, on 6.1 and
- * 6.12, or of all of a device, since 6.17. There a larger nr_requests comes with new tags, not with
- * the old ones made larger; what was set in the old ones is gone.
+ * depth_updated reports a change of the tags of one hardware queue on 6.1 and 6.12, and of all tags
+ * of a device since 6.17. There, a larger nr_requests brings new tags instead of growing the old
+ * ones, and loses the settings of the old ones.
  */
 #ifndef K2_COMPAT_DEPTH_UPDATED_H
 #define K2_COMPAT_DEPTH_UPDATED_H

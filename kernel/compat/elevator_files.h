@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How long an elevator's files in debugfs can be read. 6.1 and 6.12 remove them before exit_sched.
- * 6.17 removes them after it: meanwhile the queue has no elevator, or the next one already. A
- * reader holds elevator_lock, under which that changes, and looks whose elevator it is.
+ * How long the debugfs files of an elevator can be read. 6.1 and 6.12 remove them before
+ * exit_sched, 6.17 after it. Meanwhile the queue has no elevator, or the next one already. A reader
+ * holds elevator_lock, which protects that, and checks which elevator the queue has.
  */
 #ifndef K2_COMPAT_ELEVATOR_FILES_H
 #define K2_COMPAT_ELEVATOR_FILES_H

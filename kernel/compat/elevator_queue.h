@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who makes the elevator_queue. 6.1 and 6.12: init_sched does, and gives it back if it fails. 6.17:
- * the caller of init_sched, which gets it, and who takes it back.
+ * The creator of the elevator_queue. 6.1 and 6.12: init_sched creates it, and frees it if it fails.
+ * 6.17: the caller of init_sched creates and frees it.
  */
 #ifndef K2_COMPAT_ELEVATOR_QUEUE_H
 #define K2_COMPAT_ELEVATOR_QUEUE_H

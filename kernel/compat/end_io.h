@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the end_io of a request is called with: since 7.0 also with the batch of completions that
- * it is part of, which k2 does not need.
+ * The arguments of a request's end_io. Since 7.0 they include the batch of completions that it
+ * belongs to, which k2 does not need.
  */
 #ifndef K2_COMPAT_END_IO_H
 #define K2_COMPAT_END_IO_H

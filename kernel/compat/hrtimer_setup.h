@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Setting up an hrtimer: hrtimer_init() and an assignment, on 6.1 and 6.12; hrtimer_setup() with
- * the function, since 6.17, which has no hrtimer_init().
+ * Sets up an hrtimer: by hrtimer_init() and an assignment on 6.1 and 6.12, and by hrtimer_setup()
+ * with the function since 6.17, which has no hrtimer_init().
  */
 #ifndef COMPAT_HRTIMER_SETUP_H
 #define COMPAT_HRTIMER_SETUP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where blk-mq wants requests inserted: on 6.12 in flags; on 6.1 in a bool, "at the head", which is
- * translated here to that flag.
+ * Where blk-mq wants requests inserted: given by flags on 6.12, and on 6.1 by a bool, "at the
+ * head", which is translated to that flag here.
  */
 #ifndef K2_COMPAT_INSERT_FLAGS_H
 #define K2_COMPAT_INSERT_FLAGS_H

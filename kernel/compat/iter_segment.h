@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the memory of a read or write begins, and how much of it is contiguous in the address space
- * of the caller. iov_iter: 6.1 has the members iov and ubuf; 6.12 iter_iov_addr() and
- * iter_iov_len(), for both kinds.
+ * The address of the memory of a read or write, and how much of it is contiguous in the caller's
+ * address space. An iov_iter has the members iov and ubuf on 6.1; on 6.12 iter_iov_addr() and
+ * iter_iov_len() cover both.
  */
 #ifndef CHARIO_COMPAT_ITER_SEGMENT_H
 #define CHARIO_COMPAT_ITER_SEGMENT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Questions to the mmc core that have other names since 6.17. */
+/* Functions of the mmc core that have other names since 6.17. */
 #ifndef CHARIO_COMPAT_MMC_NAMES_H
 #define CHARIO_COMPAT_MMC_NAMES_H
 

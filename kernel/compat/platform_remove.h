@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A platform driver's remove() that returns nothing: .remove_new, on 6.1 and 6.12; .remove, since
- * 6.17.
+ * The remove() of a platform driver that returns nothing: .remove_new on 6.1 and 6.12, .remove
+ * since 6.17.
  */
 #ifndef COMPAT_PLATFORM_REMOVE_H
 #define COMPAT_PLATFORM_REMOVE_H

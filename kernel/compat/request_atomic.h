@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Writes that reach the device as one command or not at all (RWF_ATOMIC): REQ_ATOMIC, since 6.11.
- * 6.1 has none.
+ * REQ_ATOMIC, since 6.11: a write that reaches the device as one command or not at all
+ * (RWF_ATOMIC). 6.1 has none.
  */
 #ifndef K2_COMPAT_REQUEST_ATOMIC_H
 #define K2_COMPAT_REQUEST_ATOMIC_H

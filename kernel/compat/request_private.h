@@ -16,8 +16,8 @@
 #endif
 
 /*
- * Are the private fields still there after finish_request, and in a flush? On 6.1 what sequences
- * flushes has the same memory.
+ * Are the private fields kept after finish_request, and in a flush? On 6.1 the state of flushes
+ * uses the same memory.
  */
 static inline bool k2_rq_keeps_private(void)
 {

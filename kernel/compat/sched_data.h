@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * When a scheduler allocates and frees. Up to 6.17: in init_sched and exit_sched, with the queue
- * frozen. Since 6.19, and 6.18.y: in alloc_sched_data and free_sched_data, before the queue is
- * frozen and after, so that reclaim can write to the very device. Between them the block layer
- * keeps the data in the elevator_queue, also while readers of its files may still be there.
+ * When a scheduler allocates and frees its data. Up to 6.17: in init_sched and exit_sched, with the
+ * queue frozen. Since 6.19 and 6.18.y: in alloc_sched_data before the queue is frozen, and in
+ * free_sched_data after, so that reclaim can write to that device. In between, the elevator_queue
+ * has the data, even while its files may still be read.
  */
 #ifndef K2_COMPAT_SCHED_DATA_H
 #define K2_COMPAT_SCHED_DATA_H

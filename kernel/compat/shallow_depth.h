@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What blk_mq_alloc_data.shallow_depth limits: the tags taken of each word of the bitmap (6.1, and
- * 6.12 up to 6.12.42), or of the whole bitmap (from 6.12.43 on). No header tells the two apart, and
- * distributions move such changes about, so the module tests the code when it is loaded.
+ * blk_mq_alloc_data.shallow_depth limits the tags of each word of the bitmap (6.1, and 6.12 up to
+ * 6.12.42), or of the whole bitmap (from 6.12.43 on). No header shows which, and distributions
+ * backport such changes, so the module tests the code when it is loaded.
  */
 #ifndef K2_COMPAT_SHALLOW_DEPTH_H
 #define K2_COMPAT_SHALLOW_DEPTH_H
@@ -33,9 +33,9 @@ static inline int __init k2_shallow_depth_probe(void)
 }
 
 /*
- * With words of one bit no tags can be reserved: any request may take any of them. The kernel makes
- * such words for 4 to 7 tags. Replace them by one word; without memory for it, they stay. No tag
- * may be in use or waited for: the queue is frozen.
+ * In words of one bit no tags can be reserved: any request may take any of them. The kernel makes
+ * such words for 4 to 7 tags. They are replaced by one word, unless memory for it is lacking. No
+ * tag may be in use or waited for: the queue is frozen.
  */
 static inline void k2_shallow_depth_prepare(struct sbitmap_queue *tags, int node)
 {
@@ -50,7 +50,7 @@ static inline void k2_shallow_depth_prepare(struct sbitmap_queue *tags, int node
 	*tags = one_word;
 }
 
-/* How many tags a shallow_depth is a part of. */
+/* The number of tags that shallow_depth is counted against. */
 static inline unsigned int k2_shallow_depth_whole(const struct sbitmap *tags)
 {
 	return k2_shallow_depth_per_word ? min(tags->depth, 1U << tags->shift) : tags->depth;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * When a request came: start_time_ns. 6.1 and 6.12 set it for each request that a scheduler sees.
- * 6.17 only for those that are counted as I/O: with queue/iostats off it is of an earlier request
- * with the same tag.
+ * start_time_ns: when a request came. 6.1 and 6.12 set it for each request that a scheduler sees;
+ * 6.17 sets it only for requests counted as I/O. With queue/iostats off, it then belongs to an
+ * earlier request with the same tag.
  */
 #ifndef K2_COMPAT_START_TIME_H
 #define K2_COMPAT_START_TIME_H
@@ -12,7 +12,7 @@
 #include "blk.h"
 #include "linux_6_17.h"
 
-/* Called when @rq is allocated; since 6.17 before the block layer sets it, if it does. */
+/* Called when @rq is allocated; since 6.17 this is before the block layer may set it. */
 static inline void k2_start_time_set(struct request *rq)
 {
 #ifdef COMPAT_LINUX_6_17

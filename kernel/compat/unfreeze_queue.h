@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The end of what blk_freeze_queue_start() began: blk_mq_unfreeze_queue() on 6.1 and 6.12. Since
- * 6.17 that also ends a scope of memory allocation, which blk_freeze_queue_start() does not begin;
- * there blk_mq_unfreeze_queue_nomemrestore() is its end.
+ * Ends a freeze by blk_freeze_queue_start(): blk_mq_unfreeze_queue() on 6.1 and 6.12. Since 6.17
+ * that also ends a scope of memory allocation, which blk_freeze_queue_start() does not begin, so
+ * blk_mq_unfreeze_queue_nomemrestore() is used.
  */
 #ifndef CHARIO_COMPAT_UNFREEZE_QUEUE_H
 #define CHARIO_COMPAT_UNFREEZE_QUEUE_H

@@ -4,38 +4,38 @@
  *
  * read(2), write(2), pread(2), pwrite(2), readv(2), lseek(2), fsync(2) and io_uring's reads and
  * writes without fixed buffers work as on a block device opened with O_DIRECT. The ioctls below add
- * what they lack.
+ * registered buffers, a priority per call, discards and counters.
  *
- * Units. Offsets and lengths are in bytes and multiples of chardisk_info.block_bytes; addresses in
- * memory are multiples of chardisk_info.memory_align_bytes. Offset 0 is the first byte of the
- * card's user area (mode own) or of the partition (mode lane), also where regions are declared.
+ * Units. Offsets and lengths are in bytes and multiples of chardisk_info.block_bytes. Addresses are
+ * multiples of chardisk_info.memory_align_bytes. Offset 0 is the first byte of the card's user area
+ * (mode own) or of the partition (mode lane). Regions are declared in the same offsets.
  *
- * Layout. The same for 32 and 64 bit programs; no implicit padding. What is named reserved, and
- * flags of which no value is defined, must be 0 and is else refused with EINVAL.
+ * Layout. It is the same for 32 and 64 bit programs, without implicit padding. Reserved fields, and
+ * flags without a defined value, must be 0; other values fail with EINVAL.
  *
- * Opening. With O_EXCL (and without O_CREAT) nobody else has the device open, through any node, nor
- * can open it until this file is closed: EBUSY. EROFS: a read-only device cannot be opened for
+ * Opening. With O_EXCL (and without O_CREAT) no other file of the device is open, through any node,
+ * nor can be opened until this one is closed: EBUSY. EROFS: a read-only device cannot be opened for
  * writing.
  *
- * Errors of reads and writes, in whatever way they are asked for:
- *   EINVAL      offset, length or address is not aligned; unknown flag; reserved field not 0
- *   EACCES      not wholly inside one region
- *   EROFS       a write or discard in a read-only region, or on a card that is write-protected
- *   EBADF       the file was not opened for this direction
- *   ENOSPC      a write begins at the end of the device or behind it (a read there returns 0)
- *   EFAULT      the memory is not mapped, or a read's memory may not be written to
- *   EOPNOTSUPP  memory of a kind that the kernel does not let a device write to
- *   EIO         the card failed after all retries; EILSEQ and ETIMEDOUT are reported as EIO, too
- *   ENODEV      the card was removed or taken away from the driver; no later call succeeds
- *   EINTR       a signal that ends the process came before anything was transferred
+ * Errors of reads and writes, by whatever call:
+ *   EINVAL      offset, length or address is not aligned; unknown flag; reserved field not 0.
+ *   EACCES      not wholly inside one region.
+ *   EROFS       a write or discard in a read-only region, or on a card that is write-protected.
+ *   EBADF       the file was not opened for this direction.
+ *   ENOSPC      a write begins at or after the end of the device (a read there returns 0).
+ *   EFAULT      the memory is not mapped, or a read's memory may not be written to.
+ *   EOPNOTSUPP  the kernel does not let a device write to this kind of memory.
+ *   EIO         the card failed after all retries; EILSEQ and ETIMEDOUT are reported as EIO, too.
+ *   ENODEV      the card was removed or taken away from the driver; no later call succeeds.
+ *   EINTR       a signal killed the process before anything was transferred.
  * A call that crosses the end of the device is shortened. A call that fails after a part was
  * transferred returns the length of that part (transfer: 0 < done_bytes, and the error).
  *
- * Priority. Calls are served in the order of their I/O priority: the eight levels of the real-time
- * class, then all others in the order of arrival. It is the caller's (ioprio_set(2), or what the
- * kernel derives from its scheduling policy), that of the io_uring request, or
- * chardisk_transfer.ioprio. A command of a call that is not real-time is never longer than
- * chardisk_info.bg_command_bytes_max, so a real-time call waits for one such command at most.
+ * Priority. Calls are served by I/O priority: the eight levels of the real-time class, then all
+ * others in order of arrival. The priority is chardisk_transfer.ioprio, that of the io_uring
+ * request, or the caller's (ioprio_set(2), or derived from its scheduling policy). A command of a
+ * call that is not real-time is at most chardisk_info.bg_command_bytes_max long, and a real-time
+ * call waits for at most one such command.
  */
 #ifndef _UAPI_CHARDISK_H
 #define _UAPI_CHARDISK_H
@@ -53,14 +53,14 @@
 /* chardisk_info.capabilities */
 #define CHARDISK_CAN_WRITE   0x1 /* card and file allow it; regions may still forbid it */
 #define CHARDISK_CAN_DISCARD 0x2
-#define CHARDISK_HAS_CACHE   0x4 /* volatile: data are durable after fsync(2) or O_DSYNC */
+#define CHARDISK_HAS_CACHE   0x4 /* volatile: data is durable after fsync(2) or O_DSYNC */
 #define CHARDISK_HAS_DURABLE 0x8 /* reliable write: O_DSYNC needs no flush of the cache */
-#define CHARDISK_HAS_REGIONS 0x10 /* only declared regions can be reached */
-#define CHARDISK_HAS_MEMORY  0x20 /* memory was declared, to be registered BY_ADDRESS */
+#define CHARDISK_HAS_REGIONS 0x10 /* only declared regions are accessible */
+#define CHARDISK_HAS_MEMORY  0x20 /* memory is declared for CHARDISK_BY_ADDRESS */
 
 /*
- * CHARDISK_IOC_INFO: what the device is and can do. Limits are those of now: knobs in
- * /sys/class/chardisk/chardiskN/ change them. Any file may ask.
+ * CHARDISK_IOC_INFO: properties of the device, and its present limits, which the knobs in
+ * /sys/class/chardisk/chardiskN/ change. Any file may ask.
  * Errors: EINVAL (flags, reserved), ENODEV.
  */
 struct chardisk_info {
@@ -69,17 +69,17 @@ struct chardisk_info {
 	__u32 mode; /* CHARDISK_MODE_* */
 	__u32 capabilities; /* CHARDISK_* bits above */
 	__u64 bytes; /* size of the device */
-	__u64 card_offset_bytes; /* where offset 0 lies in the card's user area */
+	__u64 card_offset_bytes; /* the position of offset 0 in the card's user area */
 	__u32 block_bytes; /* alignment of offsets and lengths: 512 or 4096 */
 	__u32 memory_align_bytes; /* of addresses, and of offsets in registered buffers */
-	__u32 command_bytes_max; /* of a command of a real-time call; smaller knob or hardware */
-	__u32 bg_command_bytes_max; /* of any other call */
-	__u32 segments_max; /* pieces of memory per command that are not contiguous physically */
-	__u32 chunk_bytes; /* memory is pinned in such parts, 4 MiB */
+	__u32 command_bytes_max; /* per command of a real-time call; min of knob and hardware */
+	__u32 bg_command_bytes_max; /* per command of any other call */
+	__u32 segments_max; /* physically contiguous pieces of memory per command */
+	__u32 chunk_bytes; /* memory is pinned in chunks of this size, 4 MiB */
 	__u32 erase_bytes; /* preferred multiple for discards and for placing data; 0: unknown */
 	__u32 regions; /* number of regions; 1 without CHARDISK_HAS_REGIONS: all */
-	__u32 buffers_max; /* of registered buffers per open file */
-	__u32 buffer_bytes_max; /* of one registered buffer */
+	__u32 buffers_max; /* registered buffers per open file */
+	__u32 buffer_bytes_max; /* size of a registered buffer */
 	char card[32]; /* name of the card as in /sys/bus/mmc/devices, ends with 0 */
 	__u32 reserved[8]; /* in and out: 0 */
 };
@@ -106,29 +106,29 @@ struct chardisk_region {
 
 /*
  * CHARDISK_IOC_REGISTER: pin memory of the caller once, for any number of transfers.
+ * Memory is given as a mapping, [address, address + bytes): anonymous, hugetlb, shared memory
+ * (memfd, also under a udmabuf), or device-dax. A buffer that is a file is mapped first. The
+ * kernel rejects memory that a device may not write to. The mapping must be readable and
+ * writable.
  *
- * The memory is given as a mapping, [address, address + bytes): anonymous, hugetlb, shared memory
- * (memfd, also under a udmabuf), or device-dax. So a buffer that is a file is mapped first; the
- * kernel refuses what a device may not write to. It must be mapped readable and writable.
+ * It counts as locked memory of the process (VmLck). Unless the caller has CAP_IPC_LOCK,
+ * RLIMIT_MEMLOCK limits the registered memory of all processes of a user, as for io_uring. The
+ * buffer belongs to this open file and this address space: after fork(2) a child cannot use it
+ * (EPERM), but may unregister it. It ends with UNREGISTER or the last close of the file, after its
+ * transfers. Unmapping the memory leaves it registered.
  *
- * It counts as locked memory of the process (VmLck), and unless the caller has CAP_IPC_LOCK, all
- * that a user's processes registered is limited by RLIMIT_MEMLOCK, as with io_uring. The buffer
- * belongs to this open file and to this address space: after fork(2) a child cannot use it (EPERM),
- * but may unregister it. It ends with UNREGISTER, or with the last close of the open file, after
- * the transfers that use it. Unmapping the memory leaves it registered.
- *
- * BY_ADDRESS is for a caller with CAP_SYS_RAWIO and memory that lies wholly in one range of the
- * module's parameter memory. It is not pinned and counts for nobody.
+ * BY_ADDRESS needs CAP_SYS_RAWIO, and memory that lies wholly in one range of the module's
+ * parameter memory. Such memory is not pinned, and not charged to a user.
  *
  * Errors: EINVAL (alignment, length 0 or above buffer_bytes_max, address overflows, flags,
  * reserved), ENOSPC (buffers_max reached), ENOMEM (RLIMIT_MEMLOCK, or no memory), EFAULT,
- * EOPNOTSUPP, ENODEV. BY_ADDRESS: EPERM, and EACCES outside of what was declared.
+ * EOPNOTSUPP, ENODEV. BY_ADDRESS: EPERM, and EACCES outside the declared ranges.
  */
 struct chardisk_register {
 	__u64 address; /* in: page aligned */
 	__u64 bytes; /* in: multiple of memory_align_bytes */
 	__u32 flags; /* in: CHARDISK_BY_ADDRESS or 0 */
-	__u32 buffer; /* out: its number in this open file; lowest that is free */
+	__u32 buffer; /* out: its number in this open file, the lowest free one */
 	__u32 reserved[2]; /* in and out: 0 */
 };
 
@@ -143,19 +143,19 @@ struct chardisk_unregister {
 #define CHARDISK_WRITE 1
 
 /* chardisk_transfer.flags */
-#define CHARDISK_DURABLE 0x1 /* a write: return when it is durable, as with O_DSYNC */
+#define CHARDISK_DURABLE 0x1 /* for a write: return when it is durable, as with O_DSYNC */
 
-/* chardisk_transfer.buffer: the memory is not registered, buffer_offset is its address. */
+/* chardisk_transfer.buffer: memory that is not registered; buffer_offset is its address. */
 #define CHARDISK_NO_BUFFER 0xffffffffu
 
 /*
- * CHARDISK_IOC_TRANSFER: like pread(2) and pwrite(2), with a registered buffer and an own priority.
- * The file position is neither used nor changed. Returns 0 if all was transferred, or up to the end
- * of the device.
- * Errors: those of reads and writes; also EINVAL (op, buffer_offset + bytes exceeds the buffer,
- * DURABLE with a read, ioprio is no priority), ENOENT (no such buffer), EPERM (the buffer was
- * registered in another address space; ioprio real-time without CAP_SYS_NICE or CAP_SYS_ADMIN).
- * done_bytes and commands are written whenever the device was asked, with an error, too.
+ * CHARDISK_IOC_TRANSFER: like pread(2) and pwrite(2), with a registered buffer and its own
+ * priority. It neither uses nor changes the file position. Returns 0 if all was transferred, or up
+ * to the end of the device.
+ * Errors: those of reads and writes. EINVAL also: op, buffer_offset + bytes exceeds the buffer,
+ * DURABLE with a read, invalid ioprio. ENOENT: no such buffer. EPERM: the buffer was registered in
+ * another address space, or ioprio is real-time without CAP_SYS_NICE or CAP_SYS_ADMIN. done_bytes
+ * and commands are also written after an error of the device.
  */
 struct chardisk_transfer {
 	__u64 offset; /* in: on the device */
@@ -170,8 +170,8 @@ struct chardisk_transfer {
 };
 
 /*
- * CHARDISK_IOC_DISCARD: the contents of a range are no longer needed; what is read there afterwards
- * is undefined. The card takes its time in parts of chunk_bytes, between which others are served.
+ * CHARDISK_IOC_DISCARD: the contents of a range are no longer needed; later reads of it are
+ * undefined. The card discards in parts of chunk_bytes, and serves other calls in between.
  * Errors: EINVAL (alignment, flags, reserved), EACCES, EROFS, EBADF, EOPNOTSUPP (the card cannot),
  * EIO, ENODEV, EINTR. ERANGE: beyond the end of the device; nothing is discarded.
  */
@@ -187,16 +187,16 @@ struct chardisk_discard {
 #define CHARDISK_STATS_DEVICE 1 /* of all since the card was taken */
 
 /*
- * CHARDISK_IOC_STATS: counters; they never decrease. A read of n bytes in one call counts as 1
- * read, n read_bytes, and as many read_commands as the card was sent: for memory that is
- * contiguous, or has no more than segments_max pieces per command, n / command_bytes_max of each
- * chunk, rounded up.
+ * CHARDISK_IOC_STATS: counters, which never decrease. A read of n bytes in one call counts as 1
+ * read, n read_bytes, and one read_command per command sent to the card. If memory is contiguous,
+ * or has at most segments_max pieces per command, each chunk takes its size / command_bytes_max
+ * commands, rounded up.
  * Errors: EINVAL (flags, scope, reserved), ENODEV.
  */
 struct chardisk_stats {
 	__u32 flags; /* in: 0 */
 	__u32 scope; /* in: CHARDISK_STATS_* */
-	__u64 reads; /* out, like all below: calls that asked the device */
+	__u64 reads; /* out, like all below: calls that used the device */
 	__u64 read_bytes; /* transferred without error */
 	__u64 read_commands; /* sent to the card, retries included */
 	__u64 writes;
@@ -207,7 +207,7 @@ struct chardisk_stats {
 	__u64 retries; /* commands sent again after an error */
 	__u64 resets; /* of the card, after errors */
 	__u64 errors; /* calls that ended with EIO */
-	__u64 rt_calls; /* of the real-time class, all kinds */
+	__u64 rt_calls; /* calls of the real-time class, all kinds */
 	__u64 reserved[4]; /* in and out: 0 */
 };
 
