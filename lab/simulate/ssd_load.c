@@ -2,12 +2,12 @@
 /*
  * The load of the paper on K2 and SSDs (Park and Lee, 2021) on the SSD model, without a kernel.
  *
- * One real-time process with one request at a time and a pause between them, beside asynchronous
- * background processes. The scheduler is K2's rule: at most `bound` requests are with the drive,
- * real-time goes first; with bound=0 there is none, each request goes to the drive at once. With
- * rt_block_us, k2's look-ahead (kernel/policy) decides below that bound how many there are. The
- * block layer takes no time. Printed are, as one line of JSON, the latency of the real-time
- * process, what all processes read or wrote per second, and what the drive did.
+ * One real-time process issues one request at a time, with pauses, alongside asynchronous
+ * background processes. The scheduler follows K2's rule: at most `bound` requests are with the
+ * drive, and real-time goes first. With bound=0, each request goes to the drive at once. With
+ * rt_block_us, k2's look-ahead (kernel/policy) limits the number further. The block layer takes no
+ * time. Prints one line of JSON: the latency of the real-time process, the throughput of all
+ * processes, and the drive's work.
  *
  * By hand: make -C lab/simulate, then build/simulate/ssd_load [NAME=NUMBER]..., with the numbers of
  * the drive (lab/devices/flash/ssd_params.c) and those below.

@@ -7,4 +7,4 @@ class LabError(Exception):
 
 
 class SpecError(LabError):
-    """A spec that cannot be used. The text names file, key, value and what is allowed."""
+    """A spec that cannot be used. The text names file, key, value and valid values."""

@@ -2,7 +2,7 @@
 """Strict reading of one TOML table, or JSON object: every key is asked for by name, type and range.
 
 Any other key is unknown and an error, so a misspelt key never means a default. Every error names
-the file, the key, the value and what is allowed.
+the file, the key, the value and the valid values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Table:
         self._unread = dict.fromkeys(raw)
 
     def fail(self, key: str, allowed: str) -> SpecError:
-        """Return the error for a wrong value of `key`; `allowed` says what it must be."""
+        """Return the error for a wrong value of `key`; `allowed` describes the valid ones."""
         return SpecError(f"{self.where}: {key} = {self._raw.get(key)!r}: must be {allowed}")
 
     def has(self, key: str) -> bool:

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steady_emmc: an eMMC card and its host controller in software, driven by the kernel's own MMC
- * stack, so that everything from the block layer down to mmc_request_done() is the kernel's code.
+ * steady_emmc: an eMMC card and its host controller in software. The kernel's own MMC stack drives
+ * them, so all code from the block layer down to mmc_request_done() is the kernel's.
  *
- *   emmc_params     module parameters -> struct emmc_config
- *   emmc_registers  CID, CSD, EXT_CSD
- *   emmc_card       commands -> answers, data moved (media/), and the time it takes (flash/)
- *   emmc_host       mmc_host: runs a command on the card, completes it when its time has come
- *   emmc_cqe        the same with a command queue
- *   emmc_main       module, platform device, probe and remove
+ *   emmc_params     converts module parameters to struct emmc_config.
+ *   emmc_registers  has CID, CSD and EXT_CSD.
+ *   emmc_card       executes commands: answers, data (media/) and timing (flash/).
+ *   emmc_host       is the mmc_host: runs a command on the card, completes it when it is due.
+ *   emmc_cqe        does the same with a command queue.
+ *   emmc_main       is the module with the platform device, probe and remove.
  *
- * The card outlives the host: unbinding the driver removes the card's power, binding restores it,
- * and stable data are kept.
+ * The card outlives the host: unbinding the driver removes the card's power, and binding restores
+ * it. Stable data is kept.
  */
 #ifndef STEADY_EMMC_H
 #define STEADY_EMMC_H

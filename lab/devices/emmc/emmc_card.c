@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The card: executes commands, moves data, computes when it finishes and what it answers.
+ * The card: executes commands, moves data, computes the answer of a command and its time.
  *
- * Data moves when the command arrives, the answer is due later. This is not observable, because a
- * request's data are undefined before its completion; and a write interrupted by a power failure
- * may or may not have happened, on real flash, too.
+ * Data moves when the command arrives, but the answer is due later. No program can observe this:
+ * the data of a request is undefined before its completion, and a write during a power failure may
+ * or may not take effect on real flash, too.
  *
  * A dead card (power cut) answers nothing. The host turns that into -ETIMEDOUT.
  */

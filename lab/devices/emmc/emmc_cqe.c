@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host controller's command queue engine: up to queue_depth tasks at once, identified by
- * their tag. Flush, erase and everything but data is sent by the MMC core outside the queue,
- * after it has run empty (no direct commands, so all slots hold data).
+ * The host controller's command queue engine runs up to queue_depth tasks at once, identified by
+ * their tags. The MMC core sends flush, erase and all commands without data outside the queue,
+ * after it has emptied. There are no direct commands, so all slots hold data.
  *
- * An error halts the queue, as it does in a CQHCI controller: the tasks in flight stay in their
- * slots, the MMC core is notified, sends the card its stop and discard commands, and gets every
- * task back from recovery_finish: failed ones with their error, all others to be requeued. A card
- * that never answers is noticed by the block layer's time limit (30 s). That a card has no power
- * the host notices at once, as a controller misses the responses: on 6.1 the time limit waits until
- * dispatches have ended, and the MMC core may be waiting in one until the queue is empty.
+ * An error halts the queue, as in a CQHCI controller. Tasks in flight stay in their slots. The MMC
+ * core is notified, sends stop and discard commands to the card, and gets every task back from
+ * recovery_finish: failed ones with their error, the others to be requeued. The block layer's time
+ * limit (30 s) detects a card that never answers. The host itself detects a card without power, as
+ * a controller misses the responses: on 6.1 that time limit starts only after dispatches, and one
+ * may be waiting in the MMC core until the queue is empty.
  */
 #include <linux/minmax.h>
 #include <linux/wait.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The registers a card shows: CID, CSD, EXT_CSD (JEDEC JESD84-B51, sections 7.2 to 7.4).
- * Just what the kernel's MMC stack needs to run an eMMC 5.1 card in HS400, and what the config
- * says; the rest reads as "not supported".
+ * The registers of a card: CID, CSD, EXT_CSD (JEDEC JESD84-B51, sections 7.2 to 7.4). They have the
+ * fields that the kernel's MMC stack needs for an eMMC 5.1 card in HS400, and the config's values.
+ * All other fields read as "not supported".
  */
 #include <linux/bits.h>
 #include <linux/mmc/mmc.h>

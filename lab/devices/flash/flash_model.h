@@ -6,7 +6,7 @@
  * a figure can be reproduced to the byte.
  *
  * Model: a card works on at most `depth` commands at once (1: no command queue). A command is cut
- * along stripes over `units` that work in parallel; what they deliver crosses one bus, one piece
+ * along stripes over `units` that work in parallel. Their data crosses one bus, one piece
  * after the other. The first piece on a unit pays `base_ns`, every KiB pays `per_kib_ns`, and a
  * command that does not continue where the one before it ended pays `jump_ns` (mapping looked up,
  * what was read ahead is useless). Each time `pause_sectors` more have been written, a write waits
@@ -17,11 +17,11 @@
  *
  * Three things that only some cards do are off by default. A card may keep several runs of writes
  * open: a write that continues any of the last `write_runs` does not jump, whatever was read in
- * between. It may stall: nothing starts in a stall, of which each `stall_period_ns` has one. It may
- * get hot: `hot_after_ns` of work, less the time without work, slow what each KiB takes down to
- * `hot_percent`, until half of that is left.
+ * between. It may stall: no command starts in a stall, and each `stall_period_ns` has one. It may
+ * get hot: `hot_after_ns` of work, minus the time without work, slow each KiB down to
+ * `hot_percent`, until half of that time is left.
  *
- * Not modelled: mapping tables, garbage collection that depends on what was written, wear.
+ * Not modelled: mapping tables, garbage collection that depends on past writes, wear.
  *
  * Pure C: no kernel headers, no floating point, no allocation, no clock, no locks; callers pass
  * the time in and serialise calls. Compiled into the emulated devices and into the unit tests.

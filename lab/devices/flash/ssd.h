@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Model of an NVMe SSD that collects garbage: when does the drive finish a command?
+ * Model of an NVMe SSD with garbage collection: predicts when the drive finishes a command.
  *
- * Problem: what a request waits for in an SSD is the state of the drive: which die reads, programs
- * or erases, how full the write buffer is, how far garbage collection is behind. So a time cannot
- * be computed when a command comes (as flash_model.h does for a card): the drive is simulated,
- * event by event.
+ * Problem: a request in an SSD waits for the state of the drive: which die reads, programs or
+ * erases, how full the write buffer is, how far garbage collection is behind. A time cannot be
+ * computed when a command comes, as flash_model.h does for a card. The drive is simulated event by
+ * event.
  *
- * Model: a command passes the controller, one after the other (its link to the host included), and
- * takes a fixed time more.
+ * Model: commands pass the controller (with its link to the host) one by one, and take a fixed
+ * time more.
  *   Read: each 4 KiB slot lies on a page of a die. The die reads the page, which takes a time by
- *   the page's bit in the cell, and sends the slots over its channel. Whoever waits for the same
- *   page gets it from the same read; the page stays in the die's register until the die does
- *   something else.
- *   With ahead_pages, a read that goes on where one ended gets more pages of its row at once.
+ *   the page's bit in the cell, and sends the slots over its channel. A read that waits for the
+ *   same page gets its data from the same die read. The page stays in the die's register until the
+ *   die does something else.
+ *   With ahead_pages, a read that continues an earlier one gets more pages of its row at once.
  *   Write: it ends when the buffer has taken its slots, and waits while the buffer is full. Slots
- *   go to the dies in turn, all pages of the cells and planes of a die in one program; their place
- *   in the buffer is free when the program ends.
+ *   go to the dies in turn. One program writes all pages of the cells and planes of a die. The
+ *   slots leave the buffer when the program ends.
  * Slots are mapped one by one. Parts of the map that were not written lately cost writes of their
  * own. A line (one block of each die) is written in order; when few are free, the line with the
  * fewest valid slots is copied and becomes free. ssd_gc.c says how that is paced.
  *
- * Not modelled: wear, temperature, data (the caller stores it), what a power failure destroys.
+ * Not modelled: wear, temperature, data (the caller stores it), damage by a power failure.
  *
  * Pure C: no kernel headers, no floating point, no clock, no locks, and no allocation: ssd_init()
  * gets all memory. Callers pass the time in and serialise calls. 64-bit only.
  *
- *   ssd_params.c    the numbers of a drive and their ranges
- *   ssd_model.c     what is called from outside; commands on their way through the drive
- *   ssd_read.c      slots of a command to pages of dies
- *   ssd_ahead.c     reads in order: pages that are read at once, and kept
- *   ssd_buffer.c    slots of writes to programs
- *   ssd_dies.c      what a die does next
- *   ssd_ftl.c       the map, lines
- *   ssd_gc.c        garbage collection
- *   ssd_used.c      the state of a used drive, computed
- *   ssd_events.c    what is due next
+ *   ssd_params.c    the numbers of a drive and their ranges.
+ *   ssd_model.c     the interface; commands on their way through the drive.
+ *   ssd_read.c      maps the slots of a command to pages of dies.
+ *   ssd_ahead.c     reads in order: pages that are read at once, and kept.
+ *   ssd_buffer.c    collects slots of writes to programs.
+ *   ssd_dies.c      the order of a die's work.
+ *   ssd_ftl.c       the map and the lines.
+ *   ssd_gc.c        garbage collection.
+ *   ssd_used.c      computes the state of a used drive.
+ *   ssd_events.c    the queue of events.
  */
 #ifndef STEADY_SSD_H
 #define STEADY_SSD_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What a die does next. Reads of the host go first, but not more than read_streak in a row while a
- * program waits; then reads for copies; then house keeping; then programs, in the order in which
- * they came, each with the erase of its block if it is the block's first. A die does one thing at
- * a time, transfers included; the dies of a channel take turns with transfers.
+ * The order of a die's work. Reads of the host go first, but not more than read_streak in a row
+ * while a program waits. Reads for copies follow, then housekeeping, then programs in order of
+ * arrival. A block's first program includes its erase. A die does one thing at a time, transfers
+ * included; the dies of a channel take turns with transfers.
  */
 #include "ssd_internal.h"
 
@@ -48,7 +48,7 @@ static u64 array_read_ns(struct ssd *ssd, u32 page, u32 pages)
 	return ns;
 }
 
-/* All pages that were read at once go to the controller's memory; who waits for one, for all. */
+/* All pages that were read at once go to the controller; a read of one waits for all. */
 static void send_ahead(struct ssd *ssd, u32 index)
 {
 	struct ssd_die *die = &ssd->dies[index];
@@ -312,7 +312,7 @@ void ssd_die_event(struct ssd *ssd, u32 index)
 		work_until(ssd, index, die->suspended, ssd->now_ns + die->left_ns);
 		die->suspended = SSD_IDLE;
 		break;
-	default: /* house keeping is over, or the program stands still */
+	default: /* housekeeping is over, or the program is suspended */
 		next(ssd, index);
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What is due next: a binary heap of sources, each with at most one event. */
+/* The queue of events: a binary heap of sources, each with at most one event. */
 #include "ssd_internal.h"
 
 void ssd_events_init(struct ssd_events *events, u32 sources)

@@ -2,11 +2,11 @@
 /*
  * The numbers of a drive: ranges, defaults, relations.
  *
- * The defaults are fitted to published measurements of one drive (docs/devices.md). What other
- * models of SSDs use:
+ * The defaults are fitted to published measurements of one drive (docs/devices.md). Other models of
+ * SSDs use the numbers below.
  *   NVMeVirt, its Samsung 970 PRO: 8 channels of 2 dies; read 30 us (LSB, 4 KiB) or 42 us, 21.5 us
  *   firmware on top; program 185 us per 32 KiB; a write buffer of 2 stripes over all dies.
- *   FEMU: 8 channels of 8 dies; read 40 us, program 200 us, erase 2 ms; as TLC read 56/77/106 us,
+ *   FEMU: 8 channels of 8 dies; read 40 us, program 200 us, erase 2 ms. For TLC: read 56/77/106 us,
  *   program 820/2225/5734 us, erase 3 ms.
  *   MQSim: read 75 us, program 75 us (750 us in its SSD examples), erase 3.8 ms; 7 %
  *   over-provisioning.
@@ -144,7 +144,7 @@ const char *ssd_params_error(const struct ssd_params *params)
 	if (params->house_ns && params->house_period_us * 500 < params->house_ns)
 		return "house_period_us: must be at least twice house_ns";
 	ssd_geometry(&geometry, params);
-	/* What has not filled a unit is programmed by a flush only. */
+	/* Slots that do not fill a unit are programmed only by a flush. */
 	if (params->buffer_kib / 4 < geometry.unit_slots + SSD_WRITE_SLOTS_MAX)
 		return "buffer_kib: must be at least planes x page_kib x bits + 20";
 	if (geometry.flash_slots > SSD_FLASH_SLOTS_MAX)

@@ -74,7 +74,7 @@ struct ssd_params {
 	u64 hot_permille;
 };
 
-/* One number: where it is in struct ssd_params, and what is allowed. */
+/* One number: its place in struct ssd_params, and its range. */
 struct ssd_number {
 	const char *name;
 	size_t offset;
@@ -90,7 +90,7 @@ extern const struct ssd_number ssd_numbers[];
 /* All defaults: the Samsung 970 EVO Plus 250 GB of experiments/devices, smaller. */
 void ssd_params_default(struct ssd_params *params);
 
-/* Which value is wrong and what is allowed, or NULL: the parameters are valid. */
+/* Returns which value is wrong and its range, or NULL if all are valid. */
 const char *ssd_params_error(const struct ssd_params *params);
 
 #endif

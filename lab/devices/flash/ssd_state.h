@@ -143,8 +143,8 @@ struct ssd_die {
 	struct ssd_queue reads; /* parts */
 	struct ssd_queue copies; /* parts */
 	struct ssd_queue programs; /* units; the first one may be under way */
-	u64 until_ns; /* end of what it does */
-	u64 left_ns; /* of what was interrupted */
+	u64 until_ns; /* when its present work ends */
+	u64 left_ns; /* of the suspended work */
 	u32 page; /* in its register, or being read into it; or SSD_NONE */
 	u32 pages; /* that are read at once, from page on */
 	u32 streak; /* reads since the last program or erase */

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The state of a used drive, computed, where hours of writes would reach it.
+ * Computes the state of a used drive, instead of reaching it by hours of writes.
  *
  * Written in order: one slot after the other.
  *
  * Overwritten at random until nothing changes: every slot of the hot part is equally likely to be
- * written next, so of what a line held when it was written, a slot is still valid after each
- * further line with the same probability q. Lines by age hold f L, f L q, f L q^2, .. valid slots
- * (L: slots of a line; f: the part of them that is no map), down to the victim, the oldest of R.
- * What the victim holds, x = q^R, is copied into the line that is written, the rest is the host's,
- * with m slots of the map for each slot: f = 1 / ((1 + m) (1 - x) + x). All valid slots together
- * are the hot part, which determines q. (Desnoyers, "Analytic models of SSD write performance",
- * 2014, has this for lines in the order of their age, which greedy choice is for large lines.)
+ * written next, and a slot of a line is still valid after each further line with the same
+ * probability q. Lines by age hold f L, f L q, f L q^2, .. valid slots (L: slots of a line; f: the
+ * part of them that is no map), down to the victim, the oldest of R. The victim's slots, x = q^R,
+ * are copied into the line being written. The rest of that line is the host's, with m slots of the
+ * map for each slot: f = 1 / ((1 + m) (1 - x) + x). All valid slots together are the hot part,
+ * which determines q. (Desnoyers, "Analytic models of SSD write performance", 2014, has this for
+ * lines by age. For large lines, greedy choice is that.)
  *
  * Integers: probabilities are multiples of 2^-32.
  */
@@ -193,7 +193,7 @@ static void overwrite_at_random(struct ssd *ssd, u32 hot)
 		valid = ssd_max(sum >> 32, slot) - slot;
 		if (valid > hot - slot)
 			valid = hot - slot;
-		/* What is left by rounding is in the oldest line. */
+		/* The oldest line takes the remainder of the rounding. */
 		if (hot - slot - valid > room)
 			valid = hot - slot - room;
 		if (!valid)

@@ -48,7 +48,7 @@ static u32 fill(struct snvme *dev, u8 id, void *page)
 	return 0;
 }
 
-/* Called by the worker. What is asked for beyond a log's end reads as zeroes. */
+/* Called by the worker. Bytes beyond the end of a log read as zeroes. */
 u16 snvme_get_log(struct snvme *dev, const struct nvme_command *command)
 {
 	const struct nvme_get_log_page_command *get = &command->get_log_page;

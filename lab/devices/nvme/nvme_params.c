@@ -123,7 +123,7 @@ static void drive_error(const char *text)
 	       text + chars);
 }
 
-/* Fills in what was not given. */
+/* Fills in parameters that were not given. */
 static int drive_load(void)
 {
 	struct ssd_params given = drive;

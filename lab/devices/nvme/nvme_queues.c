@@ -14,7 +14,7 @@
 
 #define DONE_TAGS 32
 
-/* Called with the lock held, by whoever has made something due at that time. */
+/* Called with the lock held, by the code that has made an event due at that time. */
 void snvme_timer_at(struct snvme *dev, u64 at_ns)
 {
 	lockdep_assert_held(&dev->lock);
@@ -282,7 +282,7 @@ static struct snvme_slot *next_work(struct snvme *dev)
 	return slot;
 }
 
-/* What may sleep, in the order in which commands came. A reset waits for it. */
+/* Runs commands that may sleep, in the order in which they came. A reset waits for it. */
 static void work(struct work_struct *worker)
 {
 	struct snvme *dev = container_of(worker, struct snvme, worker);

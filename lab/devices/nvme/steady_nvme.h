@@ -3,13 +3,13 @@
  * steady_nvme: an NVMe SSD in software, driven by the kernel's own PCI driver nvme, so that
  * everything from the block layer down to the interrupt is the kernel's code.
  *
- *   nvme_params     module parameters -> struct snvme_config
- *   nvme_pci        a PCI bus with one device: configuration space, BAR, MSI-X
- *   nvme_registers  controller registers and doorbells; reset
- *   nvme_queues     commands out of submission queues, answers into completion queues; the timer
- *   nvme_io         I/O commands: checked, timed (flash/ssd), data moved (media/)
- *   nvme_admin      admin commands; nvme_identify, nvme_logs: what they return
- *   nvme_dma        the memory that a command points to
+ *   nvme_params     converts module parameters to struct snvme_config.
+ *   nvme_pci        has a PCI bus with one device: configuration space, BAR, MSI-X.
+ *   nvme_registers  has the controller registers and doorbells, and resets.
+ *   nvme_queues     takes commands from submission queues, puts answers into completion queues.
+ *   nvme_io         runs I/O commands: checks, timing (flash/ssd), data (media/).
+ *   nvme_admin      runs admin commands. nvme_identify, nvme_logs: their results.
+ *   nvme_dma        accesses the memory that a command points to.
  *
  * A doorbell is a function call (lib/logic_iomem.c), in any context. It takes the commands and
  * gives them to the timing model; what may sleep, contents and admin commands, is done by a worker.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Module parameters of the emulated devices. What is wrong with a value is said in one line that
- * names key, value and what is allowed; the module's name is in front of it.
+ * Module parameters of the emulated devices. The error for a wrong value is one line with key,
+ * value and valid range, after the module's name.
  */
 #ifndef STEADY_PARAMS_H
 #define STEADY_PARAMS_H

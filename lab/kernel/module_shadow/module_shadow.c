@@ -35,7 +35,7 @@ static void unmark_module(const struct module *mod)
 		unmark(mod->mem[type].base, mod->mem[type].size);
 }
 #else
-/* What is needed for its start only has no such variables, and has gone by now. */
+/* Code and data that only the start needs have no such variables, and are freed by now. */
 static void unmark_module(const struct module *mod)
 {
 	unmark(mod->core_layout.base, mod->core_layout.size);

@@ -54,7 +54,7 @@ def _say_whether_same(order: RunOrder) -> bool:
         return True
     print("\nother bytes: " + "; ".join(differing))
     print(
-        "If the kernel's modules, steady or the lab were changed, this shows what the change does: "
-        "`steady-lab results --build` takes it over. Otherwise see docs/reference/reproducible.md."
+        "If the kernel's modules, steady or the lab were changed, these are the effects: "
+        "`steady-lab results --build` accepts them. Otherwise see docs/reference/reproducible.md."
     )
     return False

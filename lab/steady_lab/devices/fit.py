@@ -183,7 +183,7 @@ def compare(timing: Timing, cells: list[Cell]) -> list[Figure]:
 
 
 def rms(figures: list[Figure]) -> float:
-    """Root mean square of the relative errors of what is fitted."""
+    """Root mean square of the relative errors of the fitted figures."""
     errors = [figure.error for figure in figures if not figure.cell.left_out]
     return math.sqrt(sum(error * error for error in errors) / len(errors))
 
@@ -253,7 +253,7 @@ def headline(read: Timing) -> tuple[float, float]:
 
 
 def mismatches(spec: DeviceSpec, cells: list[Cell]) -> list[str]:
-    """Where the spec's values differ from what the fit gives for it."""
+    """Where the spec's values differ from the result of the fit."""
     found = []
     for op in FITTED:
         for key, value in spec_values(fit(timing_of(spec, op), op, cells), op).items():

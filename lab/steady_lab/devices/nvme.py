@@ -41,7 +41,7 @@ NUMBERS: tuple[Number, ...] = (
     Number("host", "mdts_kib", "mdts_kib", 4, MDTS_KIB_MAX, 512, "KiB",
            "largest read or write; a power of two"),
     Number("host", "volatile_cache", "volatile_cache", 0, 1, 1, "",
-           "1: the kernel is told that the write buffer is volatile; 0: that it is not"),
+           "1: the drive reports a volatile write buffer to the kernel; 0: it reports none"),
     Number("host", "admin_ns", "admin_ns", 1000, _SECOND_NS, 10_000, "ns",
            "time of an admin command, and of one that is refused"),
     Number("controller", "queue_commands", "queue_commands", 1, 4096, 1024, "",

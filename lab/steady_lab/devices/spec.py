@@ -20,7 +20,7 @@ from steady_lab.paths import GUEST_WORK
 from steady_lab.toml_table import Table, load_toml
 
 SCHEMA = "steadyio.device/1"
-# What `steady probe` writes: a spec of a card, and what it rests on.
+# Written by `steady probe`: a spec of a card, and the measurements behind it.
 PROFILE_SCHEMA = "steadyio.profile/1"
 _PROFILE_TABLES = ("seen", "limits", "probe")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Fit the model of an SSD to what the paper on K2 and SSDs prints.
+"""Fit the model of an SSD to the published numbers of the paper on K2 and SSDs.
 
-What a request waits for follows from the drive's state, so there is no closed form: each point is
+A request's wait follows from the drive's state, so there is no closed form: each point is
 simulated (lab/simulate) and a coordinate search changes one number at a time. It begins at
 constants and always runs the same loads with the same seeds, so its result does not depend on the
 specs.
@@ -28,7 +28,7 @@ PUBLISHED = PROJECT / "experiments/devices/published/k2-ssd.toml"
 SCHEMA = "steadyio.published-bounds/1"
 HALF_FULL = "half full"
 QUANTITIES = ("mb_s", "p999_us")
-# A point is met if its throughput is within so much of what is printed, or its p99.9.
+# A point is met if its throughput, or its p99.9, is this close to the published value.
 ALLOWED = {"mb_s": 0.10, "p999_us": 0.50}
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     "<": float.__lt__,
@@ -286,7 +286,7 @@ def fit(
     drive: Mapping[str, int],
     tell: Callable[[dict[str, int], float], None],
 ) -> dict[str, int]:
-    """Return the fitted numbers by parameter. What is not fitted is taken from `drive`.
+    """Return the fitted numbers by parameter. All others come from `drive`.
 
     `tell` gets each better set of them, and its error. Raises LabError.
     """

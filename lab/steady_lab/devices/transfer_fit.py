@@ -91,7 +91,7 @@ def fitted_base_ns(spec: DeviceSpec, op: str, transfers: list[Transfer]) -> int:
 
 
 def transfer_mismatches(spec: DeviceSpec, transfers: list[Transfer]) -> list[str]:
-    """Return where the spec's values differ from what the fit gives for it."""
+    """Return where the spec's values differ from the result of the fit."""
     return [
         f"{spec.name}: {op}.base_ns = {spec.values[f'{op}_base_ns']}, fitted {fitted}"
         for op in OPS

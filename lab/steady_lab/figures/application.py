@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Applications: real programs as the real-time process, where fio would only imitate one.
 
-An application is a folder experiments/applications/NAME with two programs: `prepare OUT` runs in
-the guests' root, once, and makes OUT/card.img (what the emulated card holds) and whatever else
-`run` needs besides the folder's C files, which are made into libraries to preload;
-`run EVENTS SEED BACKGROUND` measures in the guest. A spec next to the folders (schema
-"steadyio.application/1", docs/spec/application-1.md) names folder and variants; a figure refers to
-it as its workload.
+An application is a folder experiments/applications/NAME with two programs. `prepare OUT` runs
+once in the guests' root. It makes OUT/card.img (the contents of the emulated card) and the files
+that `run` needs besides the folder's C files, which become libraries to preload. `run EVENTS
+SEED BACKGROUND` measures in the guest. A spec next to the folders (schema
+"steadyio.application/1", docs/spec/application-1.md) names folder and variants; a figure refers
+to it as its workload.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What a call costs the kernel, in instructions: on a block device and on a character device.
 
-As cpu_cost.py, with a card instead of null_blk: one boot runs all cases, and tests/bench/step.c
-counts every instruction between two marks. Counted is the kernel from the system call on, with
-all that it wakes; not counted are the emulation of interrupts, clock and memory protection
-(arch/um) and the emulated card, with the library functions by which it copies data and finds its
-pages. A few of these, some 50 instructions, are the callers' own.
+Like cpu_cost.py, with a card instead of null_blk: one boot runs all cases, and tests/bench/step.c
+counts every instruction between two marks. The count includes the kernel from the system call on,
+with all threads that it wakes. It excludes the emulation of interrupts, clock and memory protection
+(arch/um), and the emulated card with the library functions that copy its data and find its pages.
+About 50 of these instructions are the callers' own.
 """
 
 from __future__ import annotations

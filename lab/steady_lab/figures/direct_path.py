@@ -141,8 +141,8 @@ def count_on_stock(cases: Sequence[Case], work: Path) -> list[Result]:
 def count_on_nvme(cases: Sequence[Case], work: Path) -> list[Result]:
     """The same with an NVMe drive, whose I/O takes as long as the host's.
 
-    If it is done before the caller sleeps, the call costs less. So a call's cost is the median of
-    those that slept; raises LabError if there are too few.
+    If it is done before the caller sleeps, the call costs less. A call's cost is therefore the
+    median of those that slept; raises LabError if there are too few.
     """
     target = Qemu(stock_kernel(COUNTED_RELEASE), 1, ("sd", "nvme"), instruction_ns=1)
     return measure(target, None, cases, work, "slept")

@@ -66,7 +66,7 @@ class FigureBoot:
         return float(wall_s) if isinstance(wall_s, int | float) else None
 
     def prepare(self) -> None:
-        """Write figure, workload and device, and what the load needs."""
+        """Write figure, workload and device, and the files that the load needs."""
         folder = self.folder
         _clear(self)
         raw = json.dumps(self.figure.raw, indent=1, sort_keys=True)

@@ -34,7 +34,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Window:
-    """What was executed between two marks, by function: instructions, and how often entered."""
+    """The execution between two marks, by function: instructions, and how often entered."""
 
     executed: Counter[Function]
     entered: Counter[str]

@@ -3,9 +3,9 @@
 
 A figure may replace values of its workload (`set`), and leave out variants (`variants`) and points
 of the sweep (`points`).
-`[[panel]]` is shorthand. `expand` writes it out: each panel becomes a figure of its own, named
-FIGURE-PANEL, with the panel's OWN keys, and with those published values, checks and
-rivals that are for this panel. What comes after sees plain figures only.
+`[[panel]]` is shorthand. `expand` writes it out: each panel becomes a figure, named FIGURE-PANEL,
+with the panel's OWN keys, and with the published values, checks and rivals of this panel. All later
+code sees plain figures only.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Recordings: `steady record` in the guest, on a new file system, perhaps next to a program.
 
 A spec (schema "steadyio.recording-spec/1", docs/spec/recording-spec-1.md) names the source, the
-file system and, as variants, recipes. Here it is read, and becomes the script that the guest runs
-under `steady with`, which makes the record of what the script leaves in the work folder.
+file system and, as variants, recipes. Here it becomes the script that the guest runs under `steady
+with`, which makes the record from the files of the script.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sources:
-    """Content hashes (sha256, hex) of what the guest ran, stored with the result."""
+    """Hashes (sha256, hex) of the guest's kernel and modules, stored with the result."""
 
     kernel_config: str
     modules: str

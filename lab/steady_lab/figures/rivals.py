@@ -54,7 +54,7 @@ class Place:
     better: Better
     p99_ms: float
     background_mib_s: float | None
-    reason: str  # of what is FREE
+    reason: str  # only for FREE
 
 
 def take_reason(table: Table, workload: Workload) -> Reason:
@@ -76,7 +76,7 @@ def _some(table: Table, key: str, known: tuple[Point, ...]) -> tuple[Point, ...]
 
 
 def cell(measured: Measurements, variant: str, point: Point) -> tuple[float, float | None]:
-    """Return p99 and background throughput of a cell, None for what is not reported."""
+    """Return p99 and background throughput of a cell, None if not reported."""
     return measured.value(variant, point, P99), measured.found(variant, point, BACKGROUND)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What a request costs under each scheduler where several CPUs submit to one device.
 
-A stock kernel of Debian under QEMU, whose clock counts an instruction of any CPU as a nanosecond:
-while no CPU is idle, the time that reads take is the instructions that they cost, of kernel and
-program, on all CPUs together. The CPUs take turns, so no lock is fought for: what that costs is not
-in it.
+The guest is a stock kernel of Debian under QEMU, whose clock counts an instruction of any CPU as a
+nanosecond. While no CPU is idle, the time of the reads is the instructions that they cost, of
+kernel and program, on all CPUs together. The CPUs take turns, so the result does not include
+contention for locks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEPTH = 32
 READS = 9600
 READS_SMALL = 960
 TIMEOUT_S = 3600.0
-# Device of several_cpus.sh, and what it takes at a time.
+# Devices of several_cpus.sh, and how many requests they take at a time.
 DISKS = {"nullb0": "a device that takes all", "nullb1": "a device that takes 32 at a time"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A figure: which workload on which device, how to draw it, and what it must show.
+"""A figure: its workload and device, how to draw it, and its claims.
 
 Files are experiments/figures/NAME.toml, schema "steadyio.figure/1"; every key is described
 in docs/reference/figures.md. Loading is strict: an unknown key, variant or point is an error.
@@ -75,7 +75,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Summary:
-    """Sentences on what the figure means; `{name}` quotes one of `values`."""
+    """Sentences about the figure; `{name}` quotes one of `values`."""
 
     text: str
     values: dict[str, Quantity]

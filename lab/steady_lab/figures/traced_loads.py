@@ -2,7 +2,7 @@
 """Loads that are traced on real kernels, and what a paper printed of the like.
 
 Files are experiments/traces/NAME.toml, schema "steadyio.traced-loads/2". tests/bench/spans.py runs
-them under `steady trace`, on this machine and in the lab; pages/spans.py shows what was recorded.
+them under `steady trace`, on this machine and in the lab; pages/spans.py shows the records.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def _write(file: Path, files: dict[str, Path]) -> None:
 
 
 def unpack_matching(file: Path, modules: Sequence[Module]) -> tuple[list[str], list[str]]:
-    """Put what this clone would build into the cache; return names of what was taken, and left out.
+    """Put the builds of this clone's sources into the cache; return names taken, and left out.
 
     Raises LabError if the file is damaged, or nothing in it is of these sources.
     """

@@ -4,32 +4,32 @@
 Everything between such markers is generated from a figure's spec and its CSV; the text around them
 is written by hand. README.md, docs/results/s1.md and the guides are pages with blocks.
 
-    figure:NAME     one figure or panel: sweep, detail and sentences
-    sweep:NAME      one figure or panel: the plotted metric by point
-    panels:NAME     all panels of a figure: p50, p99, p99.9, maximum and count
-    costs:NAME      all panels: p99 and background throughput
-    verdicts:NAME,...  per figure: how many claims hold, and how many published values are near
-    claims:NAME     all panels: the checks, with what the paper found
-    published:NAME  all panels: published values, ratio, and the reason where it is far from 1
-    recordings:NAME  all panels of a recording: how long calls waited, and published values
-    calls:NAME      all panels of a recording: how long calls waited
-    threads:NAME    all panels of threads on a host: speeds next to the model's, and latencies
-    headline:NAME   a figure's short table: latency and background of the variants in `headline`
-    streams:NAME    all panels of a figure with [alone]: per point, what every scheduler gives both
-    rivals:NAME     all panels: where another variant is better than k2's default, and why
-    matrix:NAME     all panels by load: p99 and background of k2 and of the usual scheduler
-    matrix-counts:NAME  in how many of these cells k2 is on the frontier
-    matrix-off:NAME  the cells in which it is not, and why
-    reports:NAME    all panels: reports of problems, what each scheduler gives, and a verdict
-    reports-count:NAME  how many reports have which verdict
-    rivals-count:NAME,...  per figure: at how many points another variant is better, and in what
-    recorded:FILE.TABLE  records/FILE.csv: one of its tables (recorded_tables.py)
-    model:NAME      experiments/spans/NAME.toml: published numbers next to those of `steady model`
-    spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and what is published
-    spans-findings:NAME  the same: the paper's statements and its Table 2 only
-    spans-tables:NAME  the same: speeds next to the model's, the spread, and the longest
+    figure:NAME     one figure or panel: sweep, detail and sentences.
+    sweep:NAME      one figure or panel: the plotted metric by point.
+    panels:NAME     all panels of a figure: p50, p99, p99.9, maximum and count.
+    costs:NAME      all panels: p99 and background throughput.
+    verdicts:NAME,...  per figure: how many claims hold, and how many published values are near.
+    claims:NAME     all panels: the checks, with the paper's findings.
+    published:NAME  all panels: published values, ratio, and the reason where it is far from 1.
+    recordings:NAME  all panels of a recording: how long calls waited, and published values.
+    calls:NAME      all panels of a recording: how long calls waited.
+    threads:NAME    all panels of threads on a host: speeds next to the model's, and latencies.
+    headline:NAME   a figure's short table: latency and background of the variants in `headline`.
+    streams:NAME    all panels of a figure with [alone]: per point, what every scheduler gives both.
+    rivals:NAME     all panels: where another variant is better than k2's default, and why.
+    matrix:NAME     all panels by load: p99 and background of k2 and of the usual scheduler.
+    matrix-counts:NAME  in how many of these cells k2 is on the frontier.
+    matrix-off:NAME  the cells in which it is not, and why.
+    reports:NAME    all panels: reports of problems, what each scheduler gives, and a verdict.
+    reports-count:NAME  how many reports have which verdict.
+    rivals-count:NAME,...  per figure: at how many points another variant is better, and in what.
+    recorded:FILE.TABLE  records/FILE.csv: one of its tables (recorded_tables.py).
+    model:NAME      experiments/spans/NAME.toml: published numbers next to those of `steady model`.
+    spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and published ones.
+    spans-findings:NAME  the same: the paper's statements and its Table 2 only.
+    spans-tables:NAME  the same: speeds next to the model's, the spread, and the longest.
     papers:counts   experiments/papers: verdicts by paper; papers:elements, lists and tables of them
-    share:throughput  what the device model says on the throughput that splitting leaves
+    share:throughput  what the device model says on the throughput that splitting leaves.
 
 NAME[A,B] has only the variants A and B. `<!-- KIND:NAME kernel:6.12 -->` takes the results of that
 release instead of the default one's. `steady-lab results --print KIND:NAME` prints any of them.

@@ -57,7 +57,7 @@ def values_table(op: str, figures: list[Figure]) -> TextTable:
 
 
 def choices_table(spec: DeviceSpec, cells: list[Cell]) -> TextTable:
-    """What each term of the model and each assumption is worth: the error of other fits."""
+    """How much each term and each assumption matters: the errors of other fits."""
     share = spec.values["slow_length_us"] / spec.values["slow_period_us"]
     choices: list[tuple[str, str, dict[str, Any]]] = [
         ("as in the spec", "", {}),

@@ -42,7 +42,7 @@ class Compared:
 
     @property
     def deviation(self) -> str:
-        """Return how far ours is from what is published, where that is not 0."""
+        """Return how far ours is from the published value, where that is not 0."""
         return f"{100 * (self.ratio - 1):+.0f} %" if math.isfinite(self.ratio) else "–"
 
 

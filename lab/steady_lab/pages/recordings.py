@@ -59,7 +59,7 @@ def _background(row: Row) -> str:
 
 
 def _of_alone(figure: Figure, result: Drawable, background: Row) -> str:
-    """Return dd's share of what it reads next to a recorder that leaves the card alone."""
+    """Return dd's throughput, relative to that next to a recorder without the card."""
     free = next((v.name for v in figure.workload.variants if v.place == MEMORY), None)
     if free is None:
         return "-"

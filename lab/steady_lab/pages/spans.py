@@ -29,7 +29,7 @@ TABLE_2_BOARD = "Jetson TX1"
 
 
 def spans_markdown(name: str, results: Path) -> str:
-    """Return where time goes in experiments/traces/NAME.toml, and what is published of that.
+    """Return where time goes in experiments/traces/NAME.toml, next to published numbers.
 
     It is read from the records; raises LabError.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the paper on K2 and SSDs prints next to what the model of its drive gives."""
+"""The numbers of the paper on K2 and SSDs next to those of the model of its drive."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 """Why split_kib=4 keeps 70 % of k2's throughput here and 72 % in the K2-split paper.
 
 Both are one cycle's data over one cycle's time: one real-time request of 64 KiB and one background
-piece. The closed form that the device is fitted with (devices/fit.py) says what the cycles are made
-of, which background size the paper's row for K2 can be for, and what 72 % would take.
+piece. The closed form that the device is fitted with (devices/fit.py) gives the parts of a cycle,
+the background sizes that fit the paper's row for K2, and the conditions for 72 %.
 """
 
 from __future__ import annotations

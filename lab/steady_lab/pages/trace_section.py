@@ -52,7 +52,7 @@ def _read(path: Path) -> TraceSection:
 
 
 def make_trace_section(name: str, document: dict[str, Any], content: bytes) -> TraceSection:
-    """Return a record's part of the page; raises KeyError or TypeError for what it lacks."""
+    """Return a record's part of the page; raises KeyError or TypeError without it."""
     groups, worst = shown_groups(document), shown_worst(document)
     all_groups = document["ios"] + document["requests"]
     tables = [_totals_table(all_groups + document["flushes_and_discards"]), _spans_table(groups)]

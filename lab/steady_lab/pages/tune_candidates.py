@@ -57,7 +57,7 @@ def _why(report: TuneReport, knobs: Knobs) -> str:
 
 
 def _excludes(report: TuneReport, point: TunePoint) -> tuple[str, str]:
-    """Return the side of a measurement that it excludes, and what it has; no side if none."""
+    """Return the side of a measurement that it excludes, and the reason; no side if none."""
     falling = {found.quantity for found in report.contradictions}
     is_tail_limited = report.goal.best == "throughput"
     if point.is_met:

@@ -27,7 +27,7 @@ class RtLatency:
 
 @dataclass(frozen=True)
 class Setup:
-    """What was measured: device and workload as they stand in the record, and with what."""
+    """The measurement: device and workload as they stand in the record, and the programs."""
 
     device: dict[str, Any]
     workload: dict[str, Any]

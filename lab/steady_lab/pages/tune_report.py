@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Strict reading of what `steady tune` writes (docs/spec/tune-1.schema.json).
+"""Strict reading of the output of `steady tune` (docs/spec/tune-1.schema.json).
 
-Each error names the file, the key, the value and what is allowed.
+Each error names the file, the key, the value and the valid values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NUMBER_MAX = 1e18
 
 @dataclass(frozen=True)
 class Goal:
-    """What was to be best, and the limit: one of `tail_ns_max` and `mib_s_min`."""
+    """The quantity to optimise, and the limit: one of `tail_ns_max` and `mib_s_min`."""
 
     best: str
     limit_percent_of_none: float | None
@@ -74,7 +74,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class Pick:
-    """What was picked, and the shell commands that set it."""
+    """The chosen knobs, and the shell commands that set them."""
 
     knobs: Knobs
     commands: list[str]

@@ -37,7 +37,7 @@ ROWS_MAX = 40  # of more candidates, those that were not measured are folded awa
 
 @dataclass(frozen=True)
 class TuneRow:
-    """A line of the table: values of what was measured, or why it was not."""
+    """A line of the table: measured values, or why there are none."""
 
     name: str
     numbers: list[str]

@@ -42,7 +42,7 @@ def goal_text(goal: Goal) -> str:
     else:
         percent = f"{goal.limit_percent_of_none:g} %"
         text += f": {percent} of that without a scheduler (objective {name}, {greek} = {percent})"
-    near = f"What is off by at most {goal.near_percent:g} % of the best counts as good as it."
+    near = f"Results within {goal.near_percent:g} % of the best count as ties."
     return f"Wanted: {text}." + (f" {near}" if goal.near_percent else "")
 
 

@@ -157,8 +157,8 @@ def _cross(architecture: str) -> Mapping[str, str]:
     if architecture == NATIVE:
         return {}
     compiler, name = COMPILERS[architecture], RUST_TARGETS[architecture].replace("-", "_")
-    # The crate io-uring brings the kernel's structures for 64-bit processors. For 32 bits they are
-    # the same, but it takes them there only if it is told to.
+    # The crate io-uring has the kernel's structures for 64-bit processors. They are the same for 32
+    # bits, but the crate then needs this flag.
     flags = {"armhf": "--cfg=io_uring_skip_arch_check"}.get(architecture, "")
     return {
         f"CARGO_TARGET_{name.upper()}_RUSTFLAGS": flags,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Run a command in the lab's root, which shows only the named files of the host.
 
-What is built there has the same bytes on every machine: same tools, same paths, no network.
+Builds there have the same bytes on every machine: same tools, same paths, no network.
 """
 
 from __future__ import annotations

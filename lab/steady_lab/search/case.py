@@ -23,12 +23,12 @@ CUTS_MAX = 8
 
 @dataclass(frozen=True)
 class Case:
-    """What is written, then what real-time tasks do on the same card; or a recording on it.
+    """The writes of a case, and the real-time tasks that follow on the same card; or a recording.
 
     `writers` each write `blocks` synced blocks of `kib`, of a class of I/O; `cuts` take the power
-    at a share of the write log's time, in 1/1000. `profile` is what the bound is told of the card
-    where that is not the card itself; `planted`, a command before contents are read back, or before
-    the recording: only tests of the search have these two.
+    at a share of the write log's time, in 1/1000. Only tests of the search have the other two:
+    `profile` is the card's data for the bound, if it differs from the card; `planted` is a command
+    before contents are read back, or before the recording.
     """
 
     seed: int

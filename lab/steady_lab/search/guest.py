@@ -62,7 +62,7 @@ def script(case: Case) -> str:
         region = number * REGION_KIB
         words = f"{number} {writer['class']} {writer['kib']} {writer['blocks']} {region}"
         lines += [f": >durable.{number}", f"write {words} &"]
-    # The kernel keeps nothing of what was written directly; reads come from the card.
+    # The kernel keeps no data of direct writes in memory; reads come from the card.
     lines += ["wait", case.planted or ":", "echo 3 >/proc/sys/vm/drop_caches"]
     for number, writer in numbered:
         lines.append(f"check {number} {writer['kib']} {number * REGION_KIB}")

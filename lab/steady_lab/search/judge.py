@@ -67,7 +67,7 @@ def _counters(text: str) -> dict[str, dict[str, int]]:
 
 
 def _cuts(case: Case, folder: Path) -> Iterator[Finding]:
-    """What was synced before a power cut is on the card after it."""
+    """Data that was synced before a power cut is on the card after it."""
     if not case.cuts:
         return
     log = WriteLog(folder / WRITE_LOG)

@@ -131,7 +131,7 @@ def _balance(total: dict[str, int], status: str) -> Iterator[Finding]:
 def _account(log: Path, total: dict[str, int]) -> Iterator[Finding]:
     """Nothing is durable that was not received, and nothing is taken back over time.
 
-    What is written may be lost before it is durable.
+    A written record may be lost before it is durable.
     """
     lines = [tuple(map(int, line.split()[1:])) for line in log.read_text().splitlines()]
     lines.append((total["received"], total["written"], total["durable"], total["lost"]))
@@ -147,7 +147,7 @@ def _account(log: Path, total: dict[str, int]) -> Iterator[Finding]:
 def _kept(
     recording: dict[str, int], recovered: dict[str, Any], total: dict[str, int]
 ) -> Iterator[Finding]:
-    """What is durable is there, in order and without a gap; only the oldest may be overwritten."""
+    """Durable records are in order and without a gap; only the oldest may be overwritten."""
     contents = [file["contents"] for file in recovered["files"] if file["contents"]]
     channels = [channel for content in contents for channel in content["channels"]]
     parts = [(channel["digest"], channel["ledger"]) for channel in channels if channel["messages"]]
@@ -155,7 +155,7 @@ def _kept(
     first, end = (parts[0][0]["sequence_first"], parts[-1][0]["sequence_last"]) if parts else (1, 0)
     if end < total["durable"]:
         yield Finding("ledger", f"{total['durable']} were durable, {end} are there")
-    # Behind what is durable a later block may have arrived without an earlier one.
+    # After the durable records, a later block may have arrived without an earlier one.
     missing = end - first + 1 - sum(channel["messages"] for channel in channels)
     if not total["lost_ring_full"] and not 0 <= missing <= max(end - total["durable"] - 1, 0):
         yield Finding(

@@ -84,7 +84,7 @@ def _plainer_card(case: Case) -> Iterator[Case]:
 
 
 def _on_cards(case: Case, change: Callable[[dict[str, Any]], None]) -> Case:
-    """Make the same change of the card and of what the bound is told of it."""
+    """Make the same change to the card and to the card's data for the bound."""
     card, profile = copy.deepcopy(case.card), copy.deepcopy(case.profile)
     for one in filter(None, (card, profile)):
         change(one)

@@ -31,7 +31,7 @@ ZSTD_LEVEL = 3
 
 
 def bundles() -> Path:
-    """Return the folder of archives and of what was unpacked."""
+    """Return the folder of archives and of their unpacked files."""
     return cache_dir() / "bundles"
 
 

@@ -97,7 +97,7 @@ class _Sweep:
             ended = ended or bool(self.failures)
 
     def cancel(self) -> None:
-        """Take back what is queued, and end the guests that run."""
+        """Cancel queued boots, and end the guests that run."""
         self._client.cancel(list(self._given))
 
     def _give(self, boot: Boot) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Who has which bundle, and who may fetch it from whom: a plugin of Dask's scheduler.
+"""The holders of each bundle, and which of them serves a request: a plugin of Dask's scheduler.
 
 The scheduler's machine has every bundle of a sweep; each worker that has fetched one gives it on,
 so their number doubles. A machine serves few at a time: the others wait instead of sharing its

@@ -41,7 +41,7 @@ def obtain(worker: Worker, digest: str) -> Path:
 
 
 async def _fetch(worker: Worker, digest: str, path: Path) -> str:
-    """Return from whom it came."""
+    """Return the machine that it came from."""
     start_s = time.monotonic()
     while time.monotonic() - start_s < WAIT_S_MAX:
         source = await worker.scheduler.steady_source(digest=digest)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One boot on a worker: what it is sent, what it sends back, and what it does in between."""
+"""One boot on a worker: its inputs, its results, and its work in between."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class GuestProcess:
 
     `command` is given the work folder. The process has the command's output on descriptor 0, the
     kernel's log on 1 and 2; files, not pipes. `look` is called with its process ID, again and
-    again; `last_seen` says what was seen of a guest that reached its time limit.
+    again; `last_seen` returns the last observation of a guest that reached its time limit.
     """
 
     init: str

@@ -55,7 +55,7 @@ ROOT_MODULES = ("virtio_pci", "9pnet_virtio", "9p")
 SHARES = {GUEST_WORK: "work", GUEST_PROJECT: "project", GUEST_KERNEL: "kernel"}
 OPTIONS_9P = "trans=virtio,version=9p2000.L,msize=262144"
 # QEMU with a thread per CPU executes the breakpoint of a kernel that patches itself although the
-# patch is complete; seen once in some 60 boots, when the clock became stable.
+# patch is complete; seen once in about 60 boots, when the clock became stable.
 STALE_BREAKPOINT = "Oops: int3"
 # It also raises a debug exception in a kernel that nobody debugs; seen once.
 STRAY_DEBUG_EXCEPTION = "exc_debug_kernel"
@@ -80,7 +80,7 @@ class BootKernel(Kernel, Protocol):
         """The hash of its configuration."""
 
     def module_closure(self, names: Sequence[str]) -> list[tuple[str, bytes]]:
-        """Name and content of modules and of all that they need, but for what is built in."""
+        """Name and content of modules and of all that they need, except built-in ones."""
 
 
 @dataclass(frozen=True)
@@ -230,8 +230,8 @@ def _console(terminal: str) -> Console:
         ("mount", "-t", "9p", tag, place, "-o", f"{OPTIONS_9P},{_caching(place)}")
         for place, tag in SHARES.items()
     ]
-    # Changing a setting waits for what is on its way through the serial line. While it powers off,
-    # 7.3 cuts the guest off its root: no program can be started, so its init waits by itself.
+    # Changing a setting waits for text that is still on the serial line. While the guest powers
+    # off, 7.3 cuts it off its root: no program can be started, so its init waits by itself.
     finish = ("stty", "-F", terminal, "-opost")
     return Console(terminal, mounts, finish, "while :; do wait; done")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The disks of a guest under QEMU: what QEMU is told, which drivers it takes, and their nodes."""
+"""The disks of a guest under QEMU: QEMU's arguments, the drivers, and the nodes."""
 
 from __future__ import annotations
 

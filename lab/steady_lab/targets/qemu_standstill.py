@@ -71,7 +71,7 @@ class Standstill:
         into, out = (os.open(path, os.O_RDWR | os.O_NONBLOCK) for path in self._fifos())
         try:
             os.write(into, "\n".join(calls).encode())
-            # What is not whole yet, is left out.
+            # Leave out a line that is not complete yet.
             *replies, _ = _read_for(out, ANSWER_S).decode(errors="replace").split("\n")
             texts = (json.loads(line).get("return") for line in replies)
             return "\n".join(text for text in texts if isinstance(text, str))

@@ -24,7 +24,7 @@ class RunError(BootError):
 
 
 class Flag(Protocol):
-    """What can be set meanwhile, such as threading.Event."""
+    """A flag that another thread may set, such as threading.Event."""
 
     def is_set(self) -> bool:
         """Tell whether it was."""

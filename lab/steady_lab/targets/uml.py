@@ -102,7 +102,7 @@ class Uml:
     def boot(self, request: BootRequest) -> BootResult:
         """Run it here, or replay what a test has kept of it.
 
-        A boot that its caller follows or ends is not kept: it depends on what the caller does.
+        A boot that its caller follows or ends is not kept: its result depends on the caller.
         """
         is_followed = request.on_output or request.cancelled
         return _boot(self, [request], request, _init_text(self, request), not is_followed)

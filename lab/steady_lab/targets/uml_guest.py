@@ -18,7 +18,7 @@ from steady_lab.targets.guest_run import GuestProcess, run_guest
 from steady_lab.targets.target import BootRequest, BootResult, Part
 from steady_lab.targets.uml_standstill import Standstill
 
-# Of the kernel's tree: what runs, its modules, and what tells where a guest stands still.
+# Files of the kernel's tree: the kernel, its modules, and the symbols of a hung guest.
 HEADER = "arch/x86/include/generated/uapi/asm/unistd_64.h"
 KERNEL_FILES = ("linux", "System.map", HEADER, "**/*.ko")
 # Of the clone: the programs, modules and scripts of figures.

@@ -4,7 +4,7 @@
 Stable content is a sparse file that is advanced along the log. Writes that only the volatile cache
 holds may be lost, whole, or torn, each by itself and in any order, because a card may write back in
 any order. The operation in progress is torn: each of its sectors is new or old.
-A sector itself is never torn. What was discarded keeps its old content, the hardest case.
+A sector itself is never torn. Discarded sectors keep their old content, the hardest case.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from steady_lab.devices.power_cut.write_log import SECTOR_BYTES, Flags, Kind, Record, WriteLog
 from steady_lab.errors import LabError
 
-# What may happen to the writes that only the volatile cache holds.
+# The possible fates of the writes that only the volatile cache holds.
 FATES = ("lost", "kept", "prefix", "newest", "random")
 
 
