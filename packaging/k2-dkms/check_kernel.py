@@ -7,11 +7,11 @@
 RELEASE is what `uname -r` prints, HEADERS the folder that modules are built against. Exit status 0:
 yes. 1: no, and one sentence says why.
 
-The private headers are of one version of each series. A kernel of another version may differ, and
-a module that was compiled with wrong headers damages memory. So members, offsets and types of each
-structure in those headers, and the prototype of each exported function, are taken from the type
-information (BTF) of the kernel that is built for, and a compiler compares them with the headers, in
-that kernel's configuration. Without BTF the version must be the same.
+The private headers are of one version of each series. A kernel of another version may differ, and a
+module that was compiled with wrong headers damages memory. The type information (BTF) of the target
+kernel has the members, offsets and types of the structures in those headers, and the prototypes of
+exported functions. A compiler compares them with the headers, in that kernel's configuration.
+Without BTF the version must be the same.
 """
 
 from __future__ import annotations
