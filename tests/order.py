@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Which worker runs which test, and when: what takes longest first.
+"""Which worker runs which test, and when: the longest first.
 
-So no worker is left with a long file at the end. What builds with cargo comes last of all (the mark
-`waits_for_cargo`), when the Rust tests hold cargo's lock no more: a worker that waits runs no
-guest. The tests of a file stay together, in order: they share what its fixtures make. Those of
-test_kernel.py stay together by boot. The session keeps how long each test took in the cache. Its
+The order leaves no worker with a long file at the end. Tests that build with cargo come last (the
+mark `waits_for_cargo`), when the Rust tests no longer hold cargo's lock: a worker that waits runs
+no guest. The tests of a file stay together, in order: they share the results of its fixtures. Those
+of test_kernel.py stay together by boot. The session keeps the time of each test in the cache. Its
 workers read a copy made at its start, as they must all find the same order.
 """
 
@@ -53,7 +53,7 @@ def longest_first(items: list[pytest.Item]) -> None:
 
 
 def keep(seconds: dict[str, float]) -> None:
-    """Add what a session has measured to what is known."""
+    """Add the measurements of a session to the known times."""
     KEPT.parent.mkdir(parents=True, exist_ok=True)
     scratch = KEPT.with_suffix(f".{os.getpid()}")
     scratch.write_text(json.dumps(_read(KEPT) | seconds, indent=1, sort_keys=True) + "\n")

@@ -89,7 +89,7 @@ def test_processes_keep_their_registers(work: Path) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_random_numbers_are_those_of_the_seed(release: str, work: Path) -> None:
-    """And of nothing else: not of the work folder's name, and not of what is awake meanwhile."""
+    """And of nothing else: not of the work folder's name, nor of other programs."""
     script = "cat /proc/sys/kernel/random/uuid; sleep 3; head -c 4096 /dev/urandom | sha256sum"
     outputs = []
     for folder, seed in (("a", 0), ("any, other", 0), ("a", 1)):

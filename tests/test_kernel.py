@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Runs every tests/kernel/*.sh on each release: several in one guest, alone if it fails there.
 
-The script's header says what it needs (kernel_scripts.py).
+The script's header lists its needs (kernel_scripts.py).
 """
 
 from pathlib import Path

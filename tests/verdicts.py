@@ -73,7 +73,7 @@ def key_of_test(item: pytest.Item) -> str | None:
 
 
 def is_kept(item: pytest.Item) -> bool:
-    """Whether the test has passed with what it reads as it is now."""
+    """Whether the test has passed with its present inputs."""
     return key_of_test(item) in _kept().get(item.nodeid, [])
 
 

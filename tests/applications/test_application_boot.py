@@ -57,6 +57,6 @@ def test_a_database_runs_in_virtual_time(base_kernel: LabKernel, work: Path) -> 
     rt, bg = result["classes"]["rt"], result["classes"]["bg"]
     assert result["knobs"]["iosched/split_kib"] == {"wanted": 4, "read_back": 4}
     assert (rt["count"], rt["errors"]) == (EVENTS, 0)
-    # 16 queries read some 20 pages of 16 KiB, which the card alone needs 0.3 ms each for.
+    # 16 queries read about 20 pages of 16 KiB; the card alone needs 0.3 ms for each.
     assert 5e6 < rt["latency_ns"]["min"] < rt["latency_ns"]["max"] < 50e6
     assert bg["bytes"] >= 2 * 512 * 1024

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The guest's part of steady_lab/figures/direct_path.py: for each line of $PWD/cases what the caller
-# prints. A line: FILE HOW read|write BYTES CALLS sequential|random, with FILE one of
-#   block       the card's block device
-#   ext4        a file of $FILE_MIB MiB on it; writes are to a new one
-#   fragmented  a file whose blocks are apart
-#   char        the card as a character device; these come last
-#   nvme, nvme-char  an NVMe drive, and its character device for passthrough
+# The guest's part of steady_lab/figures/direct_path.py: prints the result of the caller for each line of
+# $PWD/cases. A line is FILE HOW read|write BYTES CALLS sequential|random. FILE is one of:
+#   block       the card's block device.
+#   ext4        a file of $FILE_MIB MiB on it; writes are to a new one.
+#   fragmented  a file whose blocks are apart.
+#   char        the card as a character device; these come last.
+#   nvme, nvme-char  an NVMe drive, and its character device for passthrough.
 # Nothing is in memory before each. $COUNTERS: see caller.c; or `events`: each case leaves what the
 # kernel's trace has of its calls in $PWD/events.NUMBER, numbered from 0.
 STEADY_TESTS=/run/steadyio/project/tests/kernel

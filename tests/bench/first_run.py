@@ -27,7 +27,7 @@ from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import PROJECT, cache_dir
 
 DOWNLOADED = ("packages", "cargo", "apt")
-# In their order, with what the first line of `make demo` that tells of it begins with.
+# In their order, each with the start of the first line of `make demo` that reports it.
 PARTS = {
     "Python libraries": "setup: installing the lab's Python libraries",
     "the lab's Debian, unpacked": "the lab's guest root",

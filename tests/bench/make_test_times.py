@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""How long `make test` takes, by what has changed since the last run.
+"""How long `make test` takes, by the change since the last run.
 
   build/venv/bin/python tests/bench/make_test_times.py [CASE...] [--runs 3] [--folder DIR]
 
@@ -7,7 +7,7 @@ In a clone of HEAD with a cache of its own; median and range of the runs. Useful
 only. Called by the author of docs/reference/testing.md. --folder keeps clone and cache, so that
 other cases of the same commit can run later. The cases, in the order that they run:
 
-  fresh     an empty cache, but for what is downloaded
+    fresh     an empty cache, except for downloads
   kernels   kernels built, no boot and no verdict kept
   same      nothing changed
   document  one document changed

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What k2's decisions cost per request on this machine's clock, beside a plain counter of queued
- * requests doing the same steps. Virtual time cannot show this. Called by scripts/bench with the
+ * The cost of k2's decisions per request on this machine's clock, next to a plain counter of queued
+ * requests for the same steps. Virtual time cannot show this. Called by scripts/bench with the
  * number of requests per round; prints the spread over the rounds, since machines are noisy.
  */
 #include <stdio.h>

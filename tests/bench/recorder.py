@@ -3,20 +3,20 @@
 
 One ext4 on a loop device holds everything. Next to each recipe run a sequential reader, a buffered
 writer in the same small memory cgroup (so that the recorder's pages are reclaimed, too), and a
-storm of syncfs(). Then, with nothing beside, fio writes directly and the pool records, in turn, on
+storm of syncfs(). Then, with no other load, fio writes directly and the pool records, in turn, on
 the device throttled to several speeds and not at all (`--throughput`: only this).
 
-What is compared there: the same bytes in units of the same size, past the page cache, into blocks
-that were written before. fio writes one constant buffer, one unit at a time or as many as the pool
-has in flight at most, and syncs once, at the end. The pool takes payload in records of 64 KiB that
-another thread copies into its ring, and its time ends when all is durable; framing, checksums,
-changes of segment and the syncs that its loss window takes (two a second) count against it.
+Both write the same bytes in units of the same size, past the page cache, into blocks that were
+written before. fio writes one constant buffer, one unit at a time or as many as the pool has in
+flight at most, and syncs once, at the end. The pool takes payload in records of 64 KiB that another
+thread copies into its ring. Its time ends when all is durable. Framing, checksums, changes of
+segment and the two syncs a second of its loss window count against it.
 
 Then records of 100 bytes come through a pipe, as fast as a program can write what it has ready,
 with and without `--measure-calls` (`--input`: only this).
 
-Called by scripts/bench. Nothing here is asserted: a busy machine must not fail the tests. What is
-stated is compared within one run only.
+Called by scripts/bench. Nothing here is asserted: a busy machine must not fail the tests. Figures
+are compared within one run only.
 """
 
 import argparse

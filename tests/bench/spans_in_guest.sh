@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# The lines of the file `plan`, each a name, a tab and a command, on an emulated card with ext4: first
-# by itself, with fio's results in NAME.alone, then under `steady trace`, in NAME.fio and NAME.trace.
-# `whole` gets the name of each whose trace has no gap. The first command fills the file.
+# Run the lines of the file `plan` on an emulated card with ext4. Each is a name, a tab and a command. Each
+# runs first by itself, with fio's results in NAME.alone, then under `steady trace`, in NAME.fio and
+# NAME.trace. `whole` gets the name of each whose trace has no gap. The first command fills the file.
 #
 # Called in the guest by tests/bench/spans.py. $1: steady, $2: where to mount the card.
 set -e

@@ -3,8 +3,8 @@
 
   build/venv/bin/python tests/bench/sweeps.py [--boots 200] [--tasks 20000]
 
-Both run as many boots at a time, on this machine's own CPUs, so only what is printed by one run can
-be compared. Called by who writes docs/reference/sweeps.md.
+Both run as many boots at a time, on this machine's own CPUs, so only figures of one run can be
+compared. Called when docs/reference/sweeps.md is written.
 """
 
 from __future__ import annotations

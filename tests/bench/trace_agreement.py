@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What becomes of 100,000 mixed I/Os in `steady trace`, and how far blktrace agrees, here and now.
 
-fio reads and writes a raw loop device, then ext4 on one, and `steady trace` and blktrace's half in
-the kernel (tests/trace/blk_tracer.py) trace it at once. Fails if 0.1 % of the requests or more are
-neither followed nor explained, or if spans do not add up; how far the times of the two differ is
-printed only, because what comes between two probes is the machine's doing.
+fio reads and writes a raw loop device, then ext4 on one. `steady trace` and blktrace's half in the
+kernel (tests/trace/blk_tracer.py) trace it at once. Fails if at least 0.1 % of the requests are
+neither followed nor explained, or if spans do not add up. The difference between the two times is
+only printed, because the machine causes the delay between two probes.
 
 Called by scripts/bench.
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What `steady trace -- PROGRAM` costs another program: CPU time of its reads and writes.
 
-The other program is dd, from /dev/zero to /dev/null. Each round measures it without a trace, beside
-one of a program that sleeps, and next to one of everything (`--all`), in turn; the medians of the
-rounds are printed, with those of the ratios within a round. By hand:
-`build/venv/bin/python tests/bench/trace_bystander.py`.
+The other program is dd, from /dev/zero to /dev/null. Each round measures it without a trace, during
+one of a program that sleeps, and during one of everything (`--all`), in turn. Prints the medians of
+the rounds, with those of the ratios within a round. By hand: `build/venv/bin/python
+tests/bench/trace_bystander.py`.
 """
 
 import os

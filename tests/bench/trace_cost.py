@@ -2,9 +2,9 @@
 """What `steady trace` costs the programs that it traces, on this machine's clock.
 
 fio reads 4 KiB at random past the page cache, alone and traced in turn, with a loop device below:
-once over memory, where an I/O costs the processor a few microseconds and nothing else, so that what
-tracing costs is all there is to see; once over a file. The ratio is of the two runs of one round,
-and the median of the rounds is printed. The first percentile is the I/O that nothing else on the
+once over memory, and once over a file. Over memory an I/O costs only a few microseconds of the
+processor, so the cost of tracing shows undiluted. The ratio is of the two runs of one round, and
+the median of the rounds is printed. The first percentile is the I/O that nothing else on the
 machine disturbed: on a busy machine it says more than the rest.
 
 Called by scripts/bench. No ratio is asserted, because a busy machine must not fail the tests; that

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# 5,000 requests a second under k2, of three classes, beside `steady watch`; called by watch.py in a
+# 5,000 requests a second under k2, of three classes, while `steady watch` runs; called by watch.py in a
 # guest with null_blk.
 set -eu
 seconds=10

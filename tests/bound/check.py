@@ -123,7 +123,7 @@ def jobs(work: Path, made: TaskSet) -> dict[str, Any]:
 
 
 def observed(work: Path, card: Path, made: TaskSet) -> list[Observed]:
-    """What was seen of each task, with the bounds that the times of `card` give."""
+    """The observations of each task, with the bounds that the times of `card` give."""
     found = []
     for task, bound in zip(
         made.tasks["task"], bounds(card, work / f"{made.name}.tasks.toml"), strict=True

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Tasks that write with O_DSYNC on cards with a volatile cache keep their bounds, and so do the
-tasks below them: the write goes past the cache, and a flush of it follows."""
+tasks below them: the write bypasses the cache, and a flush of it follows."""
 
 from pathlib import Path
 
@@ -31,5 +31,5 @@ def test_durable_writes_keep_their_bounds(release: str, work: Path) -> None:
     exceeding = [str(found) for found in seen if found.exceeds()]
     assert not exceeding
     assert median_ratio(seen) <= RATIO_MAX
-    # A bound without the flush of what the cache holds is found.
+    # A bound without the flush of the cache is found.
     assert any(found.exceeds(without="stalls_ns") for found in durable)

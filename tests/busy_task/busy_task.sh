@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A reader alone, beside a task that computes, and the same with the card's workers raised; called by
+# A reader alone, next to a task that computes, and the same with the card's workers raised; called by
 # test_busy_task.py in the guest, with reader.c compiled in the work directory.
 set -eu
 policies() {

@@ -4,8 +4,8 @@
  * [background].
  *
  * Reads 4 KiB at random places under SCHED_FIFO 50, once every 4 ms, and prints the median and the
- * longest time in us, and how many there were. With "task" a task under SCHED_FIFO 1 computes for
- * 5 of every 8 ms beside it; with "background" a normal task reads 64 KiB without a pause, and starves
+ * longest time in us, and how many there were. With "task", a task under SCHED_FIFO 1 also computes
+ * for 5 of every 8 ms; with "background", a normal task reads 64 KiB without a pause, and starves
  * while that one computes. In the lab a program that reads the clock takes time; so it computes.
  */
 #define _GNU_SOURCE

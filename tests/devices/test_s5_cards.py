@@ -26,8 +26,8 @@ FITTED = [transfer for transfer in TRANSFERS if not transfer.left_out]
 # The paper prints whole microseconds.
 ROUNDING_US = 0.5
 NAMES = [card.name for card in cards_of(TRANSFERS)]
-# From submission to completion the kernel reads its clock some 7 to 12 times, 256 ns each, which
-# the model of the card knows nothing of.
+# From submission to completion the kernel reads its clock 7 to 12 times, 256 ns each, which the
+# model of the card does not include.
 CLOCK_READINGS_MAX, CLOCK_READING_US = 12, 0.256
 WORKLOAD = """
 schema = "steadyio.workload/1"

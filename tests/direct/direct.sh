@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# `steady direct` on a card: taken, written, read, measured, given back. Called by test_direct.py in the
+# `steady direct` on a card: taken, written, read, measured, returned. Called by test_direct.py in the
 # guest, with $STEADY; prints one line per step, and the JSON documents as files.
 set -eu
 direct() {
 	"$STEADY" direct "$@"
 }
-# NAME EXPECTED_STATUS TEXT COMMAND...: the status, and what it says on standard error.
+# NAME EXPECTED_STATUS TEXT COMMAND...: the status, and its text on standard error.
 refused() {
 	name=$1 expected=$2 says=$3
 	shift 3
@@ -93,7 +93,7 @@ cmp data back
 direct unbind mmc0:0001
 direct bench /dev/mmcblk0 --count 50 --size 64K
 
-# steady bench: a variant through the character device beside one of the block layer.
+# steady bench: a variant through the character device, and one through the block layer.
 bench() {
 	"$STEADY" bench "$PROJECT/tests/direct/chardisk.toml" --device /dev/mmcblk0 \
 		--destroy-data mmcblk0 "$@"

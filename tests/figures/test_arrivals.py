@@ -67,7 +67,7 @@ def test_arrivals_are_as_the_workload_says(work: Path) -> None:
     sporadic = gaps(times[8])
     assert 20 - LATE_MS < min(sporadic) < 22
     assert 45 < sum(sporadic) / len(sporadic) < 55
-    # exp(-1) of what comes on top of 20 ms, whose mean is 30 ms.
+    # exp(-1) of the time above 20 ms, whose mean is 30 ms.
     assert 0.30 < share_above(sporadic, 50) < 0.44
 
     poisson = gaps(times[16])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Boots run anywhere: in another process they leave the same bytes, and failures are told."""
+"""Boots run anywhere: in another process they leave the same bytes, and failures are reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Figure specs are read strictly: an error names the key, the value and what is allowed."""
+"""Figure specs are read strictly: an error names the key, the value and the valid values."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from steady_lab.toml_table import load_toml
 
 TINY = Path(__file__).parent / "tiny-threads.toml"
 SPANS = load_toml(EXPERIMENTS / "spans" / "s5.toml")["spans"]
-# Each sleep and each reading of the clock moves virtual time by some 256 ns.
+# Each sleep and each reading of the clock moves virtual time by about 256 ns.
 TOLERANCE = 0.01
 
 

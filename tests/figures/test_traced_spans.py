@@ -39,7 +39,7 @@ def changed(path: Path, longer_ns: int) -> None:
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
-    """A copy of the committed records, those of the other kernel beside."""
+    """A copy of the committed records, next to those of the other kernel."""
     shutil.copytree(RECORDS.parent / "6.12", tmp_path / "6.12")
     return Path(shutil.copytree(RECORDS, tmp_path / "records"))
 

@@ -9,16 +9,16 @@
  *
  * or the name of the error. Keys, with sizes in bytes:
  *
- *	offset=N bytes=N	on the device
+ *	offset=N bytes=N	on the device.
  *	via=pread|preadv|transfer|buffer	transfer and buffer: the ioctl, without and with a
- *						registered buffer
- *	memory=N	where in the memory, which is page aligned [0]
- *	level=N		the ioctl's real-time level; class=N its I/O priority class
- *	durable=1	O_DSYNC, and the ioctl's flag
- *	open=r|w|rw	[rw]
- *	exclusive=1	O_EXCL
- *	fill=N		what a write contains; a read prints its first and last byte, too
- *	index=N scope=N	of region, stats
+ *						registered buffer.
+ *	memory=N	where in the memory, which is page aligned [0].
+ *	level=N		the ioctl's real-time level; class=N its I/O priority class.
+ *	durable=1	O_DSYNC, and the ioctl's flag.
+ *	open=r|w|rw	[rw].
+ *	exclusive=1	O_EXCL.
+ *	fill=N		the content of a write; a read prints its first and last byte, too.
+ *	index=N scope=N	of region, stats.
  */
 #define _GNU_SOURCE
 #include <errno.h>

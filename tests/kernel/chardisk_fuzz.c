@@ -5,9 +5,9 @@
  * directions, and noise. Some calls come from a child, on a closed file, or while a signal arrives;
  * buffers are registered, freed, and used afterwards; descriptors are also those of other files.
  *
- * Holds if nothing but the region [REGION_FIRST, REGION_FIRST + REGION_BYTES) of the device can have
- * changed, which the caller compares, and if memory outside of what was named stays as it was, which
- * guards show. Prints how many calls succeeded and failed; exit status 1 if a guard changed.
+ * Two things must hold. Only the region [REGION_FIRST, REGION_FIRST + REGION_BYTES) of the device
+ * may change; the caller compares it. Memory outside of the named ranges stays unchanged; guards
+ * show that. Prints how many calls succeeded and failed; exit status 1 if a guard changed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -286,7 +286,7 @@ int main(int argc, char **argv)
 		else
 			one_call();
 		if (i % 16 == 0)
-			usleep(1); /* else the guest's clock stands still */
+			usleep(1); /* else the guest's clock hangs */
 	}
 	printf("succeeded %" PRIu64 " refused %" PRIu64 "\n", succeeded, refused);
 	if (!guards_hold()) {

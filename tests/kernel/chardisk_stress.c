@@ -2,18 +2,18 @@
 /*
  * Random transfers that check all data: chardisk_stress DEV KEY=VALUE... with the keys
  *
- *	seed=N transfers=N	of all threads together [1, 2000]
- *	threads=N	each in a part of the device of its own [4]
- *	region_kib=N	length of such a part [1024]
- *	errors=1	a transfer may fail with EIO; what a failed write left is old or new
- *	removals=1	the device may go away (ENODEV), and comes back
- *	memory=PATH	what is transferred is in this memory, in steps of 6 MiB
+ *	seed=N transfers=N	of all threads together [1, 2000].
+ *	threads=N	each in its own part of the device [4].
+ *	region_kib=N	length of such a part [1024].
+ *	errors=1	a transfer may fail with EIO; a failed write leaves old or new data.
+ *	removals=1	the device may go away (ENODEV), and comes back.
+ *	memory=PATH	transfers use this memory, in steps of 6 MiB.
  *
- * A transfer is a read, write, discard or fsync of random size (to 256 KiB, now and then more than a
- * chunk), place, place in memory, priority and kind: pread, preadv, the ioctl, a registered buffer.
- * Each block of 512 bytes carries its place, the number of its write, and a crc32c. Memory beside a
- * read's must stay as it was. All decisions come from seed. Prints "transfers N errors N removals
- * N"; exit status 1 if data were wrong.
+ * A transfer is a read, write, discard or fsync of random size (to 256 KiB, now and then more than
+ * a chunk), place, place in memory, priority and kind: pread, preadv, the ioctl, a registered
+ * buffer. Each block of 512 bytes carries its place, the number of its write, and a crc32c. Memory
+ * around a read's must stay as it was. All decisions come from seed. Prints "transfers N errors N
+ * removals N"; exit status 1 if data were wrong.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +35,7 @@
 
 #define BLOCK	    512
 #define THREADS_MAX 32
-#define MEMORY	    (6U << 20) /* larger than a chunk, and space beside a transfer */
+#define MEMORY	    (6U << 20) /* larger than a chunk, with space around a transfer */
 #define GUARD	    0xc3
 
 static struct {

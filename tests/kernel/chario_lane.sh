@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a partition is a character device beside a mounted rest; neither disturbs the other's data
+# DESCRIPTION: a partition is a character device while the rest is mounted; the data of both stay intact
 # DEVICE: test-plain
 # MODULES: chario
 # COMPAT: claim_disk.h
@@ -27,7 +27,7 @@ for queue in 0 8; do
 	lane mmcblk0p1
 	grep -q busy /run/refused || fail "mounted: $(cat /run/refused)"
 
-	# What was written through the page cache, and not yet to the card, is there.
+	# Data that is only in the page cache, and not yet on the card, is there.
 	pattern cached 65536 | dd of=/dev/mmcblk0p2 bs=65536 conv=notrunc 2>/dev/null
 	lane mmcblk0p2 || fail "lane: $(cat /run/refused)"
 	lane mmcblk0p2 && fail "twice"

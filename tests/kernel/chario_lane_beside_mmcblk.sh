@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: beside readers of mmcblk, real-time on a lane waits for as long as k2 lets real-time wait
+# DESCRIPTION: next to readers of mmcblk, real-time on a lane waits for as long as k2 allows
 # DEVICE: test-plain
 # FLAVOUR: base
 # MODULES: chario

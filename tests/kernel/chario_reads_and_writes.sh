@@ -12,7 +12,7 @@ for queue in 0 8; do
 	emmc_reload capacity_mib=16 cache_kib=64 queue_depth=$queue
 	chario_take
 
-	# What is written through one is read through the other.
+	# Data written through one is read through the other.
 	pattern first 1000000 | head -c 999936 >/run/wanted
 	dd if=/run/wanted of=$CHARDISK_NODE bs=333312 oflag=direct 2>/dev/null
 	dd if=$CHARDISK_NODE of=/run/found bs=512 count=1953 2>/dev/null
@@ -82,7 +82,7 @@ for queue in 0 8; do
 	expect "fsync" "$(chardisk fsync)" 0
 	expect "cache" "$(emmc_stat cached_kib)" 0
 
-	# Discard: what was there is gone, what is beside it not.
+	# Discard: the data there is gone, its neighbours are not.
 	chardisk write bytes=16384 fill=9 >/dev/null
 	before=$(emmc_stat erases)
 	expect "discard" "$(chardisk discard offset=4096 bytes=4096)" 0

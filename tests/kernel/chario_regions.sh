@@ -72,7 +72,7 @@ cmp -n $first /run/before /run/after
 cmp -i $((first + 65536 + 512)) /run/before /run/after
 cmp -s /run/before /run/after && fail "nothing was written at all"
 
-# Given at load time; a card without regions beside one with.
+# Regions given at load time; a card without regions next to one with.
 rmmod chario
 insmod "$STEADY_MODULE_CHARIO" cards=mmc1:1234,mmc0:0001@1M+1M
 expect "cards" "$(tr '\n' ' ' <$CHARIO/cards)" "mmc1:1234 mmc0:0001@1048576+1048576 "

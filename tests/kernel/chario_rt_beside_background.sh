@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: beside background callers a real-time call waits for one command of bg_kib, as with k2
+# DESCRIPTION: next to background callers a real-time call waits for one command of bg_kib, as with k2
 # DEVICE: test-plain
 # FLAVOUR: base
 # MODULES: chario
@@ -21,7 +21,7 @@ measure() {
 	line=$(echo "$result" | awk '{ printf "%d %d %d %d %d %d", $8 / 1000, $6 / 1000, $10 / 1000, $2 / 1000, $12, $4 }')
 }
 
-# bound RT_KIB BG_KIB OP: on this card, with 5 % for what is between two commands.
+# bound RT_KIB BG_KIB OP: on this card, with 5 % for the time between two commands.
 bound_ns() {
 	if [ "$3" = read ]; then
 		echo $((((100000 + 4000 * $1) + (100000 + 4000 * $2)) * 105 / 100))

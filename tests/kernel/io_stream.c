@@ -2,11 +2,11 @@
 /*
  * A stream of random direct I/O that checks the data it reads: io_stream DEV KEY=VALUE...
  *
- * Several processes, each in a region of its own, keep several I/Os in flight: reads and writes
- * of random sizes at random places or next to the one before, as one vector or cut into two,
+ * Several processes, each in a region of its own, keep several I/Os in flight: reads and writes of
+ * random sizes at random places or next to the one before, as one vector or cut into two. They come
  * in batches, so that neighbours meet in the plug list and in the scheduler. Each block of
- * block_bytes carries its place, the number of the write it came from, and a crc32c; each block
- * read is compared with what the process remembers. I/Os in flight never overlap.
+ * block_bytes carries its place, the number of its write, and a crc32c. Each block read is compared
+ * with the process's own record. I/Os in flight never overlap.
  *
  * The device must read as zeroes where it was never written. All decisions come from `seed`: the
  * same seed gives the same stream. With `marks` each I/O is announced in the kernel's trace

@@ -5,7 +5,7 @@
 . "$STEADY_TESTS/lib.sh"
 set -e
 
-# p99_ns BG_THREADS: of reads of 64 KiB, 9 ms after the last one each, beside reads of 512 KiB
+# p99_ns BG_THREADS: of reads of 64 KiB, 9 ms after the last one each, next to reads of 512 KiB
 p99_ns() {
 	"$STEADY_TESTS_BIN/rt_reader" /dev/mmcblk0 64 1000 =9000 512 "$1" read | awk '{ print $6 }'
 }

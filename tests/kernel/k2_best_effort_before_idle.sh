@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: beside idle readers best effort reads as if alone, and idle gets the rest, and a little
+# DESCRIPTION: next to idle readers best effort reads as if alone, and idle gets the rest, and a little
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"

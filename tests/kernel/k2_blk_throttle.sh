@@ -30,7 +30,7 @@ for class in 3 1; do
 	expect_at_least "ms for 2 MiB, class $class" $took_ms 400
 	expect_at_most "ms for 2 MiB, class $class" $took_ms 700
 done
-# Real-time outside is not throttled, nor does it wait for what is.
+# Real-time outside is not throttled, nor does it wait for throttled requests.
 in_slow "$STEADY_TESTS_BIN/io_stream" /dev/nullb0 jobs=2 ios=60 region_kib=1024 largest_kib=128 &
 stream=$!
 max_ns=$("$STEADY_TESTS_BIN/rt_reader" /dev/nullb0 4 100 3000 4 0 read | awk '{ print $2 }')

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: choosing k2 fails cleanly whichever allocation fails, and works afterwards
+# DESCRIPTION: choosing k2 fails cleanly whichever allocation fails, and works afterwards.
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 # ALONE: it makes allocations of the whole guest fail
 # KERNELS: 6.12 7.3
-# 6.1 itself leaks the reference to a scheduler's module when it cannot allocate the tags, for any
-# scheduler; k2 could not be unloaded afterwards.
+# 6.1 itself leaks the reference to a scheduler's module, of any scheduler, when it cannot allocate the
+# tags. k2 could not be unloaded afterwards.
 . "$STEADY_TESTS/lib.sh"
 set -e
 

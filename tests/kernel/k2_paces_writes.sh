@@ -15,7 +15,7 @@ p99_ns() {
 	echo "$1" | sed 's/.*rt_p99_ns \([0-9]*\).*/\1/'
 }
 
-# writes COUNT: real-time writes of 4 KiB every 5 ms beside three threads that write 64 KiB
+# writes COUNT: real-time writes of 4 KiB every 5 ms next to three threads that write 64 KiB
 writes() {
 	"$STEADY_TESTS_BIN/rt_reader" /dev/$disk 4 "$1" =5000 64 3 writes
 }

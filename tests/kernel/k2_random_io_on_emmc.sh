@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: on an eMMC with errors and time-outs now and then, with and without a queue, data is right
+# DESCRIPTION: on an eMMC with occasional errors and time-outs, with or without a queue, data is right.
 # DEVICE: test-plain
 # KERNELS: 6.1 6.12
-# 7.3 itself allocates in the reset of a card while it holds the lock of its completion, and lockdep
-# says so: mmc_get_ext_csd() below mmc_blk_mq_complete_prev_req().
+# 7.3 itself allocates in the reset of a card while it holds the lock of its completion. lockdep reports
+# that: mmc_get_ext_csd() below mmc_blk_mq_complete_prev_req().
 . "$STEADY_TESTS/lib.sh"
 set -e
 

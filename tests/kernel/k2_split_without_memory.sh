@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: with no memory for clones, pieces come from the reserve, or wait; nothing is unsplit
+# DESCRIPTION: with no memory for clones, pieces come from the reserve, or wait; nothing is unsplit.
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 # COMPAT: bio_split.h

@@ -99,7 +99,7 @@ k2_expect_settled() {
 # Hot removal. REMOVE is a command that removes DISK. The processes of io_stream end when they see
 # that, so DISK has to read as zeroes before.
 
-# k2_remove_under_load DISK SPLITS REMOVE: once k2 has cut SPLITS times, beside real-time at random.
+# k2_remove_under_load DISK SPLITS REMOVE: once k2 has cut SPLITS times, during random real-time.
 k2_remove_under_load() {
 	"$STEADY_TESTS_BIN/io_stream" "/dev/$1" jobs=4 rt_jobs=1 ios=100000 region_kib=2048 \
 		largest_kib=256 hint_percent=20 errors=2 >"$SCRATCH/streams" &

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: the emulated NVMe SSD rejects every invalid parameter with key, value and what is allowed
+# DESCRIPTION: the emulated NVMe SSD rejects each invalid parameter with key, value and valid range.
 # DEVICE: none
 # FLAVOUR: base
-# The debug kernel of 6.1 keeps KASAN's marks of a module that is gone, and reports whoever gets its
-# addresses next (lab/kernel/module_shadow).
+# The debug kernel of 6.1 keeps KASAN's marks of a module that is gone, and then reports the next user of
+# its addresses (lab/kernel/module_shadow).
 . "$STEADY_TESTS/lib.sh"
 
 # refused PARAMETER TEXT [MORE]...: what the log must say about it; looked up at the end.

@@ -3,9 +3,9 @@
  * One command to an NVMe drive by the driver's passthrough, as it is given, right or wrong:
  * nvme_command io|admin DEV OPCODE SLBA BLOCKS DATA_BYTES [WORD]
  *
- * DATA_BYTES says what the driver maps, so fewer than BLOCKS need leave PRP entries without a
- * meaning: with two pages for more, the second is taken for the list of further pages. It is filled
- * with WORD. Prints "status N", in hexadecimal, as the drive gave it; 4000 is Do Not Retry.
+ * The driver maps DATA_BYTES. If that is less than BLOCKS need, some PRP entries have no meaning:
+ * with two pages too few, the second is taken for the list of further pages. It is filled with
+ * WORD. Prints "status N", in hexadecimal, as the drive gave it; 4000 is Do Not Retry.
  */
 #include <fcntl.h>
 #include <linux/nvme_ioctl.h>

@@ -8,7 +8,7 @@
  *	poll=1			completion is polled for (uring)
  *	count=N			as many at once, one behind the other on the device (aio, uring)
  *
- * Prints one line per I/O, "result N": bytes, or a negative errno. What is written is 0x5a.
+ * Prints one line per I/O, "result N": bytes, or a negative errno. Writes consist of 0x5a.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -2,7 +2,7 @@
 /*
  * refused FILE VALUE...: each value, written to FILE, is an EINVAL and leaves FILE as it reads. An
  * empty VALUE stands for a newline alone. One process for all: to start programs is slow under QEMU.
- * Exit status 0: all refused; 1: one was not, which is said.
+ * Exit status 0: all refused; 1: one was not, and is printed.
  */
 #include <errno.h>
 #include <fcntl.h>

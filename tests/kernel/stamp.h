@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A block that knows what it is: at its beginning which block, from which write, by whom; at its end
- * a crc32c of all that is before.
+ * A self-describing block: it begins with its place, its write and its writer, and ends with a
+ * crc32c of the rest.
  */
 #ifndef STAMP_H
 #define STAMP_H

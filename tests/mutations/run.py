@@ -8,7 +8,7 @@ The clone is build/mutations/clone, at HEAD of this one. It keeps its objects fr
 has the cache and the virtual environment of this one. build/mutations/logs has what the tests said.
 
 Called by `make soak`, as `build/venv/bin/python tests/mutations/run.py [NAME...]`. --list names the
-faults; --tree takes this tree as it is, with what is not committed.
+faults; --tree takes this tree as it is, with uncommitted changes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STEADY_BUILD = (
 )
 STEADY = ("sh", "-c", STEADY_BUILD)
 RUFF = ("-m", "ruff", "check", "--config", "lab/pyproject.toml")
-# A test that a fault keeps from ending has not found it. What is built may take longer.
+# A test that a fault keeps from ending has not found it. A build may take longer.
 TEST_TIMEOUT_S = 1200
 BUILD_TIMEOUT_S = 7200
 INTERRUPTED = 130
@@ -57,7 +57,7 @@ class MutationError(Exception):
 
 @dataclass(frozen=True)
 class Test:
-    """How a test is built and run, and what it says when it passes, or fails by itself."""
+    """How a test is built and run, and its output when it passes, or fails by itself."""
 
     build: Sequence[str]
     run: Sequence[str]

@@ -79,7 +79,7 @@ def _make_tar(release: Release, archive: Archive, tar: Path) -> None:
 
 
 def make_disk(tar: Path, disk: Path) -> None:
-    """One ext4 file system; owners stay those of the tar archive, whoever runs this."""
+    """One ext4 file system; owners stay those of the tar archive, under any user."""
     script = (
         'rm -rf "$1.root" && mkdir "$1.root" && tar -xpf "$2" -C "$1.root" --exclude "./dev/*" && '
         'mkfs.ext4 -q -F -d "$1.root" "$1" "$3" && rm -rf "$1.root"'

@@ -25,7 +25,7 @@ COMMAND_TIMEOUT_S = 14400
 # turns its indirect jumps into returns: what processors speculate is not emulated.
 PROCESSOR = "max,-avx,-avx2,-f16c,-fma,-la57,-pku,-smap,-smep,-umip"
 # On a busy machine the guest measures a wrong speed of its time stamp counter; a clock 35 times too
-# fast was seen. So it is told to take another clock.
+# fast was seen. Its command line therefore selects another clock.
 KERNEL_ARGUMENTS = (
     *("root=/dev/vda", "rw", "console=ttyS0", "panic=-1", "oops=panic", "random.trust_cpu=on"),
     "mitigations=off",

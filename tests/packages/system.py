@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What is asked of a Debian system, booted (machine.py) or not (root.py)."""
+"""The questions to a Debian system, booted (machine.py) or not (root.py)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ done
 
 @dataclass(frozen=True)
 class Ran:
-    """How a script ended, and what it printed on the terminal."""
+    """How a script ended, and its output on the terminal."""
 
     status: int
     output: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Which modules dkms is told of, in its variables, before and after a build."""
+"""The modules that dkms gets in its variables, before and after a build."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ static void idle_alone_reads_no_clock(void)
 	EXPECT(clock_reads, 0);
 }
 
-/* Its wait beside real-time is bounded as that of all background. */
+/* The wait of idle under real-time is bounded like that of all background. */
 static void idle_is_let_through_beside_rt(void)
 {
 	struct k2_policy policy = policy_with(1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The policy as the scheduler calls it: each transition is noted, and the clock is read only when
- * the policy needs the time. Whoever includes this defines clock_ns().
+ * the policy needs the time. The file that includes this defines clock_ns().
  */
 #ifndef CLOCKED_H
 #define CLOCKED_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What is learned of a device: one rule per function. */
+/* The rules by which a device is learned, one per function. */
 #include "expect.h"
 #include "k2_device.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Look-ahead with streams and a device that behave as badly as can be: times of nothing, of hours,
- * a device that becomes ten times slower and fast again, one that lies, a driver that gives
- * commands back, clocks that stop or jump. Whatever it has learned then: what may be
- * dispatched is what it believes to fit, what it holds back has something to wait for, and all of
- * its books are right.
+ * Look-ahead with streams and a device that behave as badly as can be. Times are nothing, or
+ * hours. A device becomes ten times slower and fast again, or lies. A driver returns
+ * commands undone. Clocks stop or jump. Three rules must hold. A dispatched piece fits by
+ * look-ahead's own prediction. A held request has an event to wait for. All counters are
+ * right.
  *
  * A run is random steps from one seed; the first rule that is broken ends it and names the command
  * that repeats it. The sanitizers find what is out of bounds or divided by zero.

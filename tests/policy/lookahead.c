@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What rt_block_us promises, on a simulated card: streams of real-time reads of 64 KiB beside
+ * The bound of rt_block_us on a simulated card: streams of real-time reads of 64 KiB next to
  * background of 512 KiB. For each stream: how many requests from the second on found a background
- * command that kept the card for longer than the bound (none may), and what is left to the
- * background after the first seconds, in proportion to what it gets from a scheduler that serves
- * real-time first and cuts nothing.
+ * command that kept the card for longer than the bound (none may). Also the throughput of the
+ * background after the first seconds, relative to that under a scheduler that serves real-time
+ * first and splits nothing.
  *
  * Pieces are strict (rt_strict): a slow episode that begins at any time keeps the bound.
  *
@@ -81,7 +81,7 @@ struct run {
 	uint32_t depth; /* commands in flight; over 1: the card has a queue */
 	bool writes; /* of the background */
 	uint32_t pause_us; /* by which a write is now and then longer */
-	double share_min; /* of what the background gets unguarded */
+	double share_min; /* of the background's share without guarding */
 	uint32_t p99_us_max; /* of the time that a request is blocked; 0: the bound */
 };
 
@@ -481,7 +481,7 @@ static bool check(const struct run *run)
 	return held;
 }
 
-/* What is believed of a command that took 5 ms, because it waited for another or by itself. */
+/* The learned time of a command that took 5 ms, because it waited for another or by itself. */
 static uint64_t learned_ns(bool waited)
 {
 	struct k2_lookahead ahead;

@@ -41,7 +41,7 @@ struct model {
 	u32 flow_last; /* the queue of best effort whose turn was last */
 	bool gives_way; /* idle, to other background */
 	u32 processes;
-	bool gave_way; /* and neither had its turn since, nor was told that it may go */
+	bool gave_way; /* and neither had its turn since, nor was allowed to go */
 	u64 quiet_since_ns;
 };
 

@@ -64,7 +64,7 @@ static void write_one(void)
 	k2_pace_end(&pace, WRITE_BYTES, over_ns, now_ns);
 }
 
-/* The background writes all it may for so many seconds, beside real-time writes or without. */
+/* The background writes all it may for this many seconds, with real-time writes or without. */
 static void writes_for(u32 seconds, bool rt_writes)
 {
 	u64 until_ns = now_ns + seconds * S, next_ns;

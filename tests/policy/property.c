@@ -160,7 +160,7 @@ static bool step_dispatch(struct k2_policy *policy, struct model *model)
 	piece_bytes = head->bytes;
 	if (queue >= K2_RT_LEVELS && model->split_bytes && model->split_bytes < piece_bytes)
 		piece_bytes = model->split_bytes;
-	/* A piece that was given back for a retry keeps its size. */
+	/* A piece that the driver returned for a retry keeps its size. */
 	if (head->piece_bytes == 0) {
 		same("piece bytes", k2_policy_piece_bytes(policy, queue, head->bytes, BLOCK_BYTES),
 		     piece_bytes);

@@ -67,7 +67,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Recovered:
-    """What is left after one cut."""
+    """The result of one cut."""
 
     cut: Cut
     folder: Path

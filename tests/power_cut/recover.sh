@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # For each NAME.img: a card with this content gets power, the file system is mounted (and its journal
-# replayed; where that fails, e2fsck mends it, as at a boot), $POWER_CUT_RECOVER runs, and the folder
-# kept is copied to NAME/. What the card did meanwhile is in NAME.log.
+# replayed; where that fails, e2fsck repairs it, as at a boot), $POWER_CUT_RECOVER runs, and the folder kept
+# is copied to NAME/. The card's log of it is in NAME.log.
 # shellcheck source=../kernel/lib.sh
 . "$STEADY_TESTS/lib.sh"
 

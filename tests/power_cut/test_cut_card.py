@@ -65,7 +65,7 @@ def cut_image(log: WriteLog, cut: Cut, folder: Path) -> list[bytes]:
 
 
 def allowed(writer: LogWriter, time_ns: int, sector: int) -> tuple[set[int], int, int]:
-    """What the sector may hold at a cut, what it holds on flash, and what the card would read."""
+    """The values that the sector may have at a cut, its value on flash, and that of a read."""
     stable, cached, torn = 0, list[int](), set[int]()
     for number, (kind, flags, first, sectors) in enumerate(writer.operations):
         here = first <= sector < first + sectors

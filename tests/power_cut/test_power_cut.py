@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What was reported durable survives any power cut; a program that only claims it is caught."""
+"""Data reported durable survives any power cut; a program that only claims it is caught."""
 
 import os
 import struct

@@ -156,7 +156,7 @@ def test_a_cut_during_recovery_does_no_harm(work: Path) -> None:
 
 
 def test_a_file_system_that_does_not_flush_is_caught(work: Path) -> None:
-    """The proof that these tests can fail: fdatasync() returns, and the card was told nothing."""
+    """The proof that these tests can fail: fdatasync() returns, but the card got no flush."""
     scenario = Scenario(record=RECORD, recover=RECOVER, options="noatime,nobarrier")
     # With these cuts each kind of fault is there; not every draw of 30 leaves a damaged file.
     log, cuts = recording(scenario, work, seed=2)

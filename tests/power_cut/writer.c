@@ -3,10 +3,10 @@
  * writer MODE FILE RECORDS MARKS: writes numbered records of 4 KiB, one every millisecond, and says
  * which are durable, one line "TIME_NS RECORDS" (CLOCK_MONOTONIC) in MARKS per record.
  *
- *   overwrite   direct O_DSYNC writes into a file that is already written
- *   append      write() and fdatasync() on a file that grows
- *   no-flush    as overwrite, but without O_DSYNC: claims what it does not know
- *   no-commit   as append, but sync_file_range() instead of fdatasync(): no commit, no flush
+ *   overwrite   direct O_DSYNC writes into a file that is already written.
+ *   append      write() and fdatasync() on a file that grows.
+ *   no-flush    as overwrite, but without O_DSYNC: its marks are unproved.
+ *   no-commit   as append, but sync_file_range() instead of fdatasync(): no commit, no flush.
  */
 #define _GNU_SOURCE
 #include <err.h>

@@ -22,7 +22,7 @@ BEST_EFFORT_STREAK_MAX = 128
 SECTOR = 512
 MERGE_BYTES_MAX = 128 * 1024
 PIECE_BYTES_MIN = 4096
-# Below so many requests a thread is new, and may make the next at any time.
+# A thread with fewer requests is new, and may make the next at any time.
 STREAM_IS_NEW = 24
 # Between k2's look at the clock and the event in the trace; each clock read in a guest is 0.256 us.
 CLOCK_SLACK_S = 50e-6

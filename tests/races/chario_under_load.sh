@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# An SD card is taken and given back, and a partition of it made a lane and ended, again and again
-# under random transfers of several threads with priorities; two write the knobs, and one reads all
-# that chario shows. Data are right. Then the module goes with a card taken, and with a lane.
+# An SD card is taken and returned, and a partition of it made a lane and ended, again and again. Several
+# threads with priorities make random transfers, two write the knobs, and one reads all that chario shows.
+# Data stay right. Then the module goes with a card taken, and with a lane.
 # shellcheck source=lib.sh
 . "$STEADY_RACES/lib.sh"
 set -e

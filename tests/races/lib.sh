@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # shellcheck shell=sh
 # Helpers for the tests that look for races; source as:  . "$STEADY_RACES/lib.sh"
-# What runs beside the load ends when $SCRATCH/ended is there.
+# Commands of `beside` run during the load, and end when $SCRATCH/ended exists.
 . "$STEADY_STOCK/lib.sh"
 
 random=${STEADY_SEED:-1}
@@ -13,8 +13,8 @@ choose() {
 	chosen=$((random / 65536 % $1))
 }
 
-# beside NUMBER COMMAND [ARGUMENT]...: again and again, in the background, until the load has ended.
-# The files are not there all the time, so a command may fail. NUMBER gives it numbers of its own.
+# `beside` NUMBER COMMAND [ARGUMENT]...: repeats it in the background until the load has ended. The files
+# come and go, so a command may fail. NUMBER gives it its own random numbers.
 beside() {
 	random=$((${STEADY_SEED:-1} * 16 + $1))
 	shift

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Recordings as the official Python reader sees them, before and after `steady recover`.
 
-The recordings come from the encoder's example, which says what is in them.
+The recordings come from the encoder's example, which defines their contents.
 """
 
 import fcntl

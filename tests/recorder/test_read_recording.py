@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The Python example reads what a Python producer sent through a pipe, and shows what was lost."""
+"""The Python example reads the records of a Python producer from a pipe, and shows losses."""
 
 import struct
 import subprocess

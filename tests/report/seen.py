@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A report in a real browser, which says what it drew, said and asked for."""
+"""A report in a real browser, with its drawings, its console and its requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PHONE = {"width": 390, "height": 844}
 
 @dataclass
 class Seen:
-    """A page, and what it said and asked for while loading and after."""
+    """A page, with its console output and its requests, while loading and after."""
 
     page: Page
     console: list[str] = field(default_factory=list)

@@ -31,7 +31,7 @@ EVERYTHING = "scripts/setup && build/bin/steady-lab kernel build"
 
 
 def prove_system(suite: str, mirror: str | None, from_scratch: bool) -> Proof:
-    """Run the figure in a suite of Debian, or of what the mirror has.
+    """Run the figure in a suite of Debian, or of the mirror.
 
     `from_scratch`: with an empty cache and nothing installed, with the project's own commands.
     """
@@ -94,7 +94,7 @@ def _command(tree: Path, from_scratch: bool) -> list[str]:
 
 
 def _built(tree: Path, clone: Path, from_scratch: bool) -> list[Path]:
-    """What was built there."""
+    """The files that were built there."""
     files = modules_and_preload(clone)
     if from_scratch:
         files += (tree / CACHE.lstrip("/") / "kernels").glob("*/linux")

@@ -29,7 +29,7 @@ SCRIPT = "tests/reproducible/tiny_figure.sh"
 
 @dataclass(frozen=True)
 class Proof:
-    """One run: what tiny_figure.sh said, and the hashes of what was rebuilt for it."""
+    """One run: the output of tiny_figure.sh, and the hashes of its builds."""
 
     name: str
     where: str

@@ -34,7 +34,7 @@ def table(here: Proof, others: list[Proof]) -> str:
 def _row(here: Proof, proof: Proof) -> str:
     facts = proof.facts
     system = re.sub(r" GNU/Linux| \(.*\)", "", facts["system"])
-    # What is behind the numbers says who built the host's kernel, not what it is.
+    # The text after the numbers names the builder of the host's kernel, not the kernel.
     kernel = facts["kernel"].partition("-")[0]
     cells = [proof.where, system, facts["processor"], facts["avx2"], kernel]
     results = {name: facts[name] for name in RESULTS}

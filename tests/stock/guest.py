@@ -107,7 +107,7 @@ def assert_programs_counted_right(work: Path) -> None:
 
 
 def assert_c_recorded(work: Path) -> None:
-    """What is durable by the account of the example of C is found: of two channels, 300 each."""
+    """The records that the example of C counts as durable are found: of two channels, 300 each."""
     account = re.findall(r"received 300, durable (\d+), lost (\d+)", (work / "from-c").read_text())
     assert [int(durable) + int(lost) for durable, lost in account] == [300, 300]
     recovered = json.loads((work / "recover-from-c.json").read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The recorder, the tracer and the bench on a stock kernel with several CPUs. Of their times nothing
-# is asserted; of their counts all. Beside a command for another processor lies a recorder in C.
+# The recorder, the tracer and the bench on a stock kernel with several CPUs. No time is asserted, but all
+# counts are. The folder of a command for another processor also has a recorder in C.
 . "$STEADY_STOCK/lib.sh"
 set -e
 

@@ -133,7 +133,7 @@ def versions(kernels: Iterable[str]) -> dict[str, str]:
 
 
 def earlier(page: str, name: str, columns: Mapping[str, str]) -> dict[Row, dict[str, bool]]:
-    """The cells that the page has of the same kernels, and of what is still tested."""
+    """The cells of the page for the same kernels, and for tests that still exist."""
     part = page.partition(f"<!-- {name}: ")[2].partition(f"<!-- /{name} -->")[0]
     lines = [line[2:-2].split(" | ") for line in part.splitlines() if line.startswith("| ")]
     if not lines:
@@ -207,7 +207,7 @@ def main() -> int:
         ("arm64", STOCK_RESULTS, versions(ARM64_KERNELS), arm_board),
         ("races", RACES_RESULTS, race_versions(), pc),
     ):
-        # What was not run here stays as it is.
+        # Results that were not renewed here stay.
         if not results.is_file():
             continue
         page = PAGE.read_text(encoding="utf-8")

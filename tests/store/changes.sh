@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Makes a store on the card and changes it as the lines of the file changes say: "put ID TEXT BYTES"
-# or "delete ID". Notes in the file marks when each began and ended. With $STORE_NO_FLUSH the kernel
-# is told that the card has no cache, so it flushes none.
+# Makes a store on the card, and changes it by the lines of the file changes: "put ID TEXT BYTES" or "delete
+# ID". Notes in the file marks when each began and ended. With $STORE_NO_FLUSH the card reports no cache to
+# the kernel, so it flushes none.
 # shellcheck source=../kernel/lib.sh
 . "$STEADY_TESTS/lib.sh"
 

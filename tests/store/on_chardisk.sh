@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A store on a card as a character device: whole, and one partition beside mmcblk; what one wrote the
-# block layer reads. Called by test_on_chardisk.py in the guest.
+# A store on a card as a character device: the whole card, and one partition while mmcblk has the rest; the
+# block layer reads what one wrote. Called by test_on_chardisk.py in the guest.
 # shellcheck source=../kernel/lib.sh
 . "$STEADY_TESTS/lib.sh"
 

@@ -112,7 +112,7 @@ def run(work: Path, release: str = "6.1", **environment: str) -> Run:
 
 
 def found(image: Path) -> State | str:
-    """What is in a store, or what is wrong with it."""
+    """The contents of a store, or the error."""
     command = [str(STEADY), "store", "check", str(image), "--json"]
     output = subprocess.run(command, capture_output=True, text=True, check=False)
     if output.returncode != 0:

@@ -47,10 +47,10 @@ sleep 0.5
 status=0
 "$STEADY" trace --device "$disk" --keep kept --json -- sh "$SCRATCH/$STEADY_LOAD" >record.json || status=$?
 sleep 0.5
-# `steady trace` has read the names of blktrace's threads, and /proc keeps an entry of each. On 6.12, who waits for
-# blktrace spins in the kernel while a thread of it throws its own entry away (shrink_dcache_parent() in fs/dcache.c).
-# Virtual time stands still meanwhile, so that the scheduler would never let that thread go on. With a real-time
-# priority it goes first.
+# `steady trace` has read the names of blktrace's threads, and /proc keeps an entry of each. On 6.12, a
+# process that waits for blktrace spins in the kernel while a thread of it drops its own entry
+# (shrink_dcache_parent() in fs/dcache.c). Virtual time does not advance meanwhile, so the scheduler would
+# never let that thread run. With a real-time priority the thread goes first.
 chrt --all-tasks --fifo --pid 1 $blktrace
 kill -INT $blktrace
 wait $blktrace

@@ -37,9 +37,9 @@ class Requests:
         self.done: list[Found] = []
         # Queued and not yet issued: (sector, sectors, ns), in order.
         self.bios: list[tuple[int, int, int]] = []
-        # By first sector and what is left.
+        # By first sector and remaining sectors.
         self.issued: dict[tuple[int, int], list[Open]] = {}
-        # Given back, or the rest of what ended in part.
+        # Requeued, or the rest of a request that ended in part.
         self.waiting: dict[tuple[int, int], list[Open]] = {}
 
     def take(self, action: str, time_ns: int, sector: int, sectors: int, is_flush: bool) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """`steady trace` next to blktrace on one load: the same requests, and the same times.
 
-Both have a probe at the same tracepoints, so what they say of one request may differ by what lies
-between two probes: in a guest a reading of its virtual clock; on this machine whatever comes
-between, so there it is only told, and by how much is for tests/bench/trace_agreement.py.
+Both have a probe at the same tracepoints, so their times of one request differ by the delay between
+two probes. In a guest this is one reading of its virtual clock. On this machine it can be anything,
+so the test only prints it; tests/bench/trace_agreement.py measures it.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def trace_of(disk: str, release: str, work: Path) -> list[dict[str, Any]]:
 
 
 def expect_known_times(requests: list[dict[str, Any]], start: int, flush_ns: int) -> None:
-    """From `start` to the driver's end of the command is what the disk was told to take."""
+    """From `start` to the driver's end, a command takes the time that the disk is set to."""
     off_ns = {}
     for request in requests:
         marks = request["marks_ns"]

@@ -38,7 +38,7 @@ def test_spans_are_those_of_the_card(release: str, work: Path) -> None:
     more = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
     result = kernel_scripts.run(SCRIPT, release, work, more)
     assert result.exit_status == 0, result.output[-3000:]
-    # No events of system calls in this kernel: it is said, and what depends on them is not made up.
+    # This kernel has no events of system calls: the record reports that, and invents no results.
     assert "missing event syscalls:" in result.output, result.output[-3000:]
 
     expect_times_alone(read_kept(work / "alone").requests)

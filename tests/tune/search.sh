@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A search that finds a pick, one that cannot, and one that asks for what k2 does not have.
+# A search that finds a pick, one that cannot, and one that requests an unsupported knob.
 set -eu
 # shellcheck source=lib.sh
 . "$STEADY_TESTS/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Reads of known number and class on a card beside `steady watch`, and another scheduler for a while;
-# called by test_guest.py in the guest, with $STEADY.
+# Reads of known number and class on a card during `steady watch`, and another scheduler for a while; called
+# by test_guest.py in the guest, with $STEADY.
 set -eu
 queue=/sys/block/mmcblk0/queue
 readings() { # $1: level, $2: KiB, $3: how many

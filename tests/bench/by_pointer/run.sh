@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The trial behind "Why not BPF" in docs/reference/steady-trace.md: 6,000 reads with 16 outstanding, of
-# all sectors of a loop device and of eight only, matched by `steady trace` by their sectors and by a BPF
-# program by the addresses of bios. By hand, as root, on a kernel with BTF; needs Debian's clang, bpftool
-# and libbpf-dev. Work folder: build/by_pointer.
+# The trial behind "Why not BPF" in docs/reference/steady-trace.md. It makes 6,000 reads with 16
+# outstanding, first of all sectors of a loop device, then of eight only. `steady trace` matches them by
+# their sectors, and a BPF program by the addresses of bios. By hand, as root, on a kernel with BTF; needs
+# Debian's clang, bpftool and libbpf-dev. Work folder: build/by_pointer.
 set -eu
 cd "$(dirname "$0")/../../.."
 here=tests/bench/by_pointer work=build/by_pointer

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a recipe in which the caller writes reports nothing durable that a file system, read-only since then, did not flush; and it ends
+# DESCRIPTION: on a file system that became read-only, a recipe in which the caller writes reports no unflushed data as durable, and ends.
 # DEVICE: test-cut
 # FLAVOUR: base
 # 6.12 warns by itself about the dirty pages that an emergency remount leaves behind.

@@ -10,7 +10,7 @@ messages() {
 	awk '$4 ~ /^[0-9]+$/ { sum += $4 } END { print sum + 0 }' "$1"
 }
 
-# exported: messages of an export that says what is missing.
+# exported: messages of an export that reports the missing ones.
 exported() {
 	"$STEADY" export "$RECORDING" -o /run/mnt/export.mcap --json >export.json
 	expect "status of export" $? 3
@@ -31,7 +31,7 @@ wait $!
 all=$(messages before)
 open=$(awk '$2 == "unfinished" { print $1 }' before)
 [ -f "$open" ] || fail "no segment is unfinished: $(cat before)"
-# In the middle of what was recorded into it.
+# In the middle of its records.
 place=163840
 first=$(filefrag -b512 -v "$open" | awk -v place=$place '$1 == "0:" { print $4 + place / 512 }')
 [ "$first" -gt 0 ] || fail "where is the segment? $(filefrag -v "$open")"
