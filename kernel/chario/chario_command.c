@@ -277,7 +277,7 @@ static int wait_until_written(struct chario_disk *disk, struct chario_op *op)
 	return error;
 }
 
-/* Checks the answer of a landed operation. Called by queue.c, with the turn. */
+/* Checks the answer of a landed operation. chario_queue.c calls this with queue.turn held. */
 void chario_command_settle(struct chario_disk *disk, struct chario_op *op)
 {
 	struct mmc_card *card = disk->card;
@@ -343,8 +343,8 @@ static int check_part(struct chario_disk *disk, const struct chario_op *op)
 }
 
 /*
- * Called by queue.c, with the turn. Returns whether the operation has ended already. If not, it may
- * be freed.
+ * chario_queue.c calls this with queue.turn held. Returns whether the operation has ended already.
+ * If not, it may be freed.
  */
 bool chario_command_start(struct chario_disk *disk, struct chario_op *op)
 {

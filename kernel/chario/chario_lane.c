@@ -92,7 +92,7 @@ static void claim_from_queue(struct chario_lane *lane, struct mmc_card *card, st
 	lane->is_quiesced = true;
 }
 
-/* Called with the turn. The host is claimed on return, as after mmc_get_card(). */
+/* Called with queue.turn held. Returns with the host claimed, as mmc_get_card() does. */
 void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct mmc_ctx *ctx)
 {
 	pm_runtime_get_sync(&card->dev);
@@ -104,13 +104,13 @@ void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct m
 	} else {
 		claim_from_queue(lane, card, ctx);
 	}
-	/* Operations may now end without the turn, see chario_queue_end(). */
+	/* Operations may now end while queue.turn is free, see chario_queue_end(). */
 	spin_lock_irq(&lane->disk->queue.lock);
 	lane->held_since = ktime_get();
 	spin_unlock_irq(&lane->disk->queue.lock);
 }
 
-/* Called with the turn and the host claimed. Restores the card's state for mmcblk. */
+/* Called with queue.turn held and the host claimed. Restores the card's state for mmcblk. */
 void chario_lane_leave(struct chario_lane *lane)
 {
 	struct mmc_card *card = lane->disk->card;
@@ -127,8 +127,8 @@ void chario_lane_leave(struct chario_lane *lane)
 }
 
 /*
- * Called with the turn, while the host is not or no longer claimed. waits: the operation that asked
- * k2 still waits.
+ * Called with queue.turn held, while the host is not or no longer claimed. waits: the operation
+ * that asked k2 still waits.
  */
 void chario_lane_let_go(struct chario_lane *lane, bool waits)
 {
@@ -154,7 +154,7 @@ static void ask_in(struct chario_lane *lane, unsigned int us)
 
 /*
  * May a command of this level that has waited since since_ns go now? If not, the caller releases
- * the host, and chario_queue_wake() is called when it should ask again. Called with the turn.
+ * the host, and asks again after chario_queue_wake(). Called with queue.turn held.
  */
 bool chario_lane_may_go(struct chario_lane *lane, u8 level, u64 since_ns)
 {
@@ -193,7 +193,7 @@ static void may_go(struct k2_lane *order)
 		chario_queue_wake(lane->disk);
 }
 
-/* Does mmcblk wait for the host, under k2? Called with the turn. */
+/* Does mmcblk wait for the host, under k2? Called with queue.turn held. */
 bool chario_lane_is_wanted(const struct chario_lane *lane)
 {
 	if (!lane->order.has_card)
@@ -209,8 +209,8 @@ void chario_lane_gets(struct chario_lane *lane, struct chario_disk *disk)
 }
 
 /*
- * The partition as it is now. Called with the lock or the turn of a queue that is not gone, as the
- * lane does not outlive that.
+ * The partition as it is now. Called with queue.lock or queue.turn held, of a queue that is not
+ * gone: the lane does not outlive that.
  */
 struct chario_part chario_lane_part(struct chario_lane *lane)
 {

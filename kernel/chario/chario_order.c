@@ -16,7 +16,7 @@ void chario_order_init(struct chario_order *order, struct request_queue *queue,
 	order->lane.may_go = may_go;
 }
 
-/* Called with the turn. After K2_LANE_GO and K2_LANE_WAIT, chario_order_give() must follow. */
+/* Called with queue.turn held. After K2_LANE_GO or _WAIT, chario_order_give() must follow. */
 enum k2_lane_answer chario_order_ask(struct chario_order *order, u8 level, u64 since_ns)
 {
 	enum k2_lane_answer answer;
@@ -35,7 +35,7 @@ enum k2_lane_answer chario_order_ask(struct chario_order *order, u8 level, u64 s
 	return answer;
 }
 
-/* Called with the turn, after the host was released. waits: the command still waits. */
+/* Called with queue.turn held, after the host was released. waits: the command still waits. */
 void chario_order_give(struct chario_order *order, bool waits)
 {
 	if (!order->k2 || (waits && !order->has_card))

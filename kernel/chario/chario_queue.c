@@ -147,8 +147,8 @@ static struct chario_op *next_step(struct chario_queue *queue)
 }
 
 /*
- * May next_step() start the best operation? Only a lane has to ask. If not, the host is released to
- * the first waiter, and k2 or a timer calls chario_queue_wake(). Called with the turn.
+ * May next_step() start the best operation? Only a lane has to ask. If not, the host is released,
+ * and k2 or a timer calls chario_queue_wake(). Called with queue.turn held.
  */
 static bool may_start(struct chario_disk *disk)
 {
@@ -277,7 +277,7 @@ void chario_queue_leave(struct chario_disk *disk, struct chario_op *op)
 
 /*
  * May mmcblk have the host while a real-time call of a lane prepares its next operation? Called
- * with the turn.
+ * with queue.turn held.
  */
 static bool is_between(struct chario_queue *queue)
 {

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Included by the Kbuild of k2 and of chario, whose name is in compat_module. Rejects releases whose
-# interfaces are others, and sets compat_found to macros for what a kernel has, whatever its version
-# says: stable releases and distributions move changes about.
+# Included by the Kbuild of k2 and of chario, whose name is in compat_module. Rejects releases with
+# other interfaces. Sets compat_found to macros for the interfaces that a kernel has. Its version does
+# not show them, because stable releases and distributions backport changes.
 
-# What compiles may still be wrong. 6.1, 6.12 and 6.17 to 7.3 were read, and compiled; where the
-# modules ran is in docs/reference/tested.md.
+# A module that compiles may still be wrong. The authors read the interfaces of 6.1, 6.12 and 6.17 to
+# 7.3, and compiled for them. docs/reference/tested.md lists the kernels on which the modules ran.
 compat_release := $(VERSION)$(shell printf %03d $(PATCHLEVEL))
 compat_newest := 7003
 
