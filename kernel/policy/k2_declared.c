@@ -323,7 +323,7 @@ static u64 work_left_ns(const struct k2_declared *declared, u64 now_ns)
 /* How long the device may have work of a level, for all tasks of levels before it. */
 struct room {
 	u64 now_ns;
-	u64 least_ns; /* at any time */
+	u64 least_ns; /* the same at any time */
 	u64 quiet_ns; /* when it grows, if thinking tasks alone limit it; else 0 */
 };
 

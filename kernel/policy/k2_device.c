@@ -149,7 +149,7 @@ static void start_again(struct k2_op_device *op, u64 now_ns)
 	};
 }
 
-/* Returns whether the command's time tells the times of others. */
+/* Returns whether to learn from the time of the command. */
 static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, bool was_joined, u64 now_ns)
 {
 	u32 wanted_ns = line_ns(op, units), over_ns;

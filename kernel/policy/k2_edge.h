@@ -46,7 +46,7 @@ static inline u32 k2_edge_count(const struct k2_edge *edge)
 	return edge->half[0].count + edge->half[1].count;
 }
 
-/* Of the times that are kept. ~0 and 0: there are none. */
+/* The shortest and longest time kept; ~0 and 0 without times. */
 static inline u32 k2_edge_shortest(const struct k2_edge *edge)
 {
 	return ~(u32)k2_max(edge->half[0].low[0], edge->half[1].low[0]);

@@ -145,9 +145,9 @@ static u32 least_useful(const struct k2_lookahead *ahead, const struct k2_cut *c
 }
 
 /*
- * How much fits into @room_ns even if a slow episode begins, or into rt_block_us at the device's
- * present speed, if that is more. It is more only where a request may come at any time. The second
- * exceeds the bound if an episode begins and a request comes during the same piece.
+ * Returns the larger of two sizes: one fits into @room_ns even if a slow episode begins, the other
+ * into rt_block_us at the present speed. The second is larger only if a request may come at any
+ * time. It breaks the bound if an episode and a request both begin during the piece.
  */
 static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
 {
