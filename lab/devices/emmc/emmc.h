@@ -57,11 +57,11 @@ struct emmc_card {
 	const struct emmc_config *config;
 	struct media_store *store;
 	struct media_log *log; /* NULL: none */
-	struct mutex lock; /* everything below but dead, cut_due, writes_acked, stats */
+	struct mutex lock; /* protects all below but dead, cut_due, writes_acked, stats */
 	struct flash_model flash;
 	u32 state; /* R1_STATE_* */
-	u32 errors; /* R1 error bits the next R1 answer carries */
-	bool reliable; /* CMD23 asked the next write to be durable */
+	u32 errors; /* R1 error bits that the next R1 answer carries */
+	bool reliable; /* CMD23 made the next write durable */
 	u64 erase_first;
 	u64 erase_last;
 	u8 ext_csd[EMMC_EXT_CSD_BYTES];
@@ -72,7 +72,7 @@ struct emmc_card {
 	struct emmc_stats stats;
 };
 
-/* Answers of the card to one request. */
+/* The card's answers to one request. */
 struct emmc_answer {
 	u64 finish_ns;
 	bool silent; /* never answers; the host's time limit applies */
@@ -101,7 +101,7 @@ struct emmc_task {
 	struct hrtimer timer;
 	struct mmc_request *mrq; /* NULL: free */
 	struct emmc_answer answer;
-	bool finished; /* command queue only: its time came during recovery */
+	bool finished; /* command queue only: it was due during recovery */
 	int error; /* command queue only */
 };
 

@@ -117,8 +117,8 @@ void emmc_card_acknowledge(struct emmc_card *card, const struct emmc_answer *ans
 }
 
 /*
- * power_cut_after_writes was reached. Without queue this waits for the next command that is not
- * CMD13: for the kernel a write is done only after that status, and N writes shall be done.
+ * power_cut_after_writes was reached. Without a queue this waits for the next command that is not
+ * CMD13: only after that status is a write done for the kernel, and N writes must be done.
  */
 void emmc_card_cut_if_due(struct emmc_card *card)
 {
@@ -126,7 +126,7 @@ void emmc_card_cut_if_due(struct emmc_card *card)
 		emmc_card_cut_power(card);
 }
 
-/* Runs one operation through the timing model. Returns 0 or the data error the host shall see. */
+/* Runs an operation through the timing model. Returns 0 or the data error for the host. */
 static int submit(struct emmc_card *card, const struct flash_request *request, u64 now_ns,
 		  struct emmc_answer *answer, struct flash_result *result)
 {
@@ -174,7 +174,7 @@ static int read_data(struct emmc_card *card, struct mmc_data *data, u64 pos, siz
 	return err;
 }
 
-/* Reads or writes; sets data->error and data->bytes_xfered. Shared by both ways of asking. */
+/* Reads or writes; sets data->error and data->bytes_xfered. For requests and for tasks. */
 static void transfer(struct emmc_card *card, struct mmc_data *data, u64 sector, bool durable,
 		     u64 now_ns, struct emmc_answer *answer)
 {
@@ -194,7 +194,7 @@ static void transfer(struct emmc_card *card, struct mmc_data *data, u64 sector, 
 		data->error = -EINVAL;
 		return;
 	}
-	/* CACHE_CTRL off makes the card write through, as the standard says. */
+	/* With CACHE_CTRL off, the card writes through, as in the standard. */
 	if (!card->ext_csd[EXT_CSD_CACHE_CTRL])
 		request.durable = true;
 	data->error = submit(card, &request, now_ns, answer, &result);
@@ -218,7 +218,7 @@ static void send_ext_csd(struct emmc_card *card, struct mmc_data *data)
 	data->bytes_xfered = len;
 }
 
-/* CMD6: one byte of EXT_CSD. Flushing is writing to the byte FLUSH_CACHE. */
+/* CMD6 writes one byte of EXT_CSD. A write to the byte FLUSH_CACHE flushes. */
 static void do_switch(struct emmc_card *card, struct mmc_command *cmd, u64 now_ns,
 		      struct emmc_answer *answer)
 {
@@ -240,7 +240,7 @@ static void do_switch(struct emmc_card *card, struct mmc_command *cmd, u64 now_n
 		}
 		return;
 	}
-	/* The standard empties the cache when it is turned off. */
+	/* In the standard, turning the cache off empties it. */
 	if (index == EXT_CSD_CACHE_CTRL && !(value & 1) && card->ext_csd[index])
 		cmd->error = submit(card, &request, now_ns, answer, &result);
 	card->ext_csd[index] = value;
@@ -272,8 +272,8 @@ static void do_erase(struct emmc_card *card, struct mmc_command *cmd, u64 now_ns
 }
 
 /*
- * R1: the state the command found, and the errors since the last R1. It is sent before the command
- * is executed, so its errors are in the next one: the kernel sends CMD13 for that.
+ * R1: the state that the command found, and the errors since the last R1. The card sends it before
+ * it executes the command, whose errors are in the next R1: the kernel sends CMD13 for that.
  */
 static void answer_r1(struct emmc_card *card, struct mmc_command *cmd)
 {
@@ -365,7 +365,7 @@ static void run_command(struct emmc_card *card, struct mmc_command *cmd, struct 
 	}
 }
 
-/* CMD23: the length comes with the data, too; only the reliable write bit is used. */
+/* CMD23. The length also comes with the data; only the reliable write bit is used. */
 static void prepare_transfer(struct emmc_card *card, struct mmc_command *sbc)
 {
 	card->reliable = sbc->arg & MMC_CMD23_ARG_REL_WR;

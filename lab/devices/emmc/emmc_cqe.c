@@ -157,8 +157,8 @@ static bool emmc_cqe_timeout(struct mmc_host *mmc, struct mmc_request *mrq, bool
 }
 
 /*
- * The queue must stay halted, and no completion may slip in, until recovery_finish. A submission
- * that began before the queue was halted may still be copying data: it ends first.
+ * The queue must stay halted until recovery_finish, without any completion. A submission that began
+ * before the halt may still copy data: it ends first.
  */
 static void emmc_cqe_recovery_start(struct mmc_host *mmc)
 {

@@ -2,7 +2,7 @@
 /*
  * The host controller without command queue: one request at a time.
  *
- * A request runs on the card at once (which computes when it finishes); a timer completes it. A
+ * The card runs a request at once, and computes when it finishes; then a timer completes it. A
  * request that the card never answers ends at the controller's time limit, which the MMC core sets
  * per request, as with real controllers.
  */
@@ -11,7 +11,7 @@
 #include "emmc.h"
 #include "hrtimer_setup.h"
 
-/* The time limit the MMC core asked for: for data from the CSD, for busy in milliseconds. */
+/* The time limit of the MMC core: for data from the CSD, for busy in milliseconds. */
 static u64 time_limit_ns(const struct mmc_request *mrq)
 {
 	if (mrq->data)
@@ -48,9 +48,9 @@ static void emmc_request(struct mmc_host *mmc, struct mmc_request *mrq)
 
 	if (task->mrq) {
 		/*
-		 * A controller rejects this. A live card never causes it; but when resetting a
-		 * dead one has failed, mmc_blk_mq_issue_rq() selects the partition again, without
-		 * waiting for the request before (seen on 6.1).
+		 * A controller rejects this. A live card never causes it. But after a failed reset
+		 * of a dead card, mmc_blk_mq_issue_rq() selects the partition again without waiting
+		 * for the earlier request (seen on 6.1).
 		 */
 		WARN_ON(!READ_ONCE(host->card->dead));
 		mrq->cmd->error = -EBUSY;
@@ -101,7 +101,7 @@ void emmc_host_setup(struct emmc_host *host)
 	mmc->max_blk_count = EMMC_REQUEST_BYTES / FLASH_SECTOR_BYTES;
 }
 
-/* Called after mmc_remove_host(): no request can come, but a timer may still be about to end. */
+/* Called after mmc_remove_host(): no request can come, but a timer may still be running. */
 void emmc_host_teardown(struct emmc_host *host)
 {
 	hrtimer_cancel(&host->single.timer);

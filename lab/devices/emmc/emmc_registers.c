@@ -10,7 +10,7 @@
 
 #include "emmc.h"
 
-/* Puts @value into bits start+size-1..start of a 128-bit register, as R2 answers carry it. */
+/* Puts @value into bits start+size-1..start of a 128-bit register, the format of R2 answers. */
 static void put_bits(u32 reg[4], unsigned int start, unsigned int size, u32 value)
 {
 	unsigned int bit;
@@ -20,7 +20,7 @@ static void put_bits(u32 reg[4], unsigned int start, unsigned int size, u32 valu
 			reg[3 - (start + bit) / 32] |= BIT((start + bit) % 32);
 }
 
-/* The serial number is the config's seed: two boots of the same spec show the same card. */
+/* The serial number is the config's seed: the card of a spec is the same in each boot. */
 void emmc_registers_cid(const struct emmc_config *config, u32 cid[4])
 {
 	unsigned int i;
@@ -86,7 +86,7 @@ void emmc_registers_ext_csd(const struct emmc_config *config, u8 *ext_csd)
 	ext_csd[EXT_CSD_DEVICE_LIFE_TIME_EST_TYP_B] = 1;
 	ext_csd[EXT_CSD_PRE_EOL_INFO] = 1;
 	if (config->flash.cache_kib) {
-		/* In kilobits. Without a cache nothing is volatile and FUA means nothing. */
+		/* In kilobits. Without a cache no data is volatile, and FUA has no effect. */
 		put_le32(ext_csd, EXT_CSD_CACHE_SIZE, config->flash.cache_kib * 8);
 		ext_csd[EXT_CSD_WR_REL_PARAM] = EXT_CSD_WR_REL_PARAM_EN;
 		ext_csd[EXT_CSD_REL_WR_SEC_C] = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Random numbers by seed, stream and count. */
+/* Random numbers from a seed, a stream and a count. */
 #ifndef STEADY_FLASH_DRAW_H
 #define STEADY_FLASH_DRAW_H
 

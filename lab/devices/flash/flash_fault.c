@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Injected faults, of any emulated device: which operation fails, and how. */
+/* Injected faults of any emulated device: selects the operations that fail, and how. */
 #include "flash_draw.h"
 #include "flash_fault.h"
 
-#define STREAM_FAULT 16 /* of random numbers: one per fault from here on */
+#define STREAM_FAULT 16 /* random numbers: each fault has a stream from here on */
 
 bool flash_fault_valid(const struct flash_fault *fault)
 {

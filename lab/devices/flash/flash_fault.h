@@ -12,12 +12,12 @@ struct flash_faults {
 	u64 *seen; /* operations of the fault's kind so far, for each fault */
 };
 
-/* Its numbers make sense; the ranges are stated in flash_model.h. */
+/* Are its numbers within the ranges that flash_model.h states? */
 bool flash_fault_valid(const struct flash_fault *fault);
 
 /*
- * Called once per operation: the first fault that applies decides; all are asked, because each
- * counts its own operations.
+ * Called once per operation. The first fault that applies decides; all of them see the operation,
+ * because each counts its own.
  */
 enum flash_outcome flash_faults_outcome(const struct flash_faults *faults, enum flash_op op,
 					u64 sector, u64 sectors);

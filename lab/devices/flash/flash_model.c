@@ -24,8 +24,8 @@ static u64 sectors_ns(u64 sectors, u32 per_kib_ns)
 }
 
 /*
- * One episode per period, its start seeded within the period's first quarter: runs of more than
- * 1.25 periods always meet one, which keeps a 99th percentile of a few thousand requests stable.
+ * There is one episode per period, with a random start in the period's first quarter. Runs of more
+ * than 1.25 periods therefore meet one, which keeps the p99 of a few thousand requests stable.
  */
 bool flash_is_slow(const struct flash_params *params, u64 time_ns)
 {
@@ -123,7 +123,7 @@ static enum flash_outcome outcome_of(struct flash_model *model, const struct fla
 	return flash_faults_outcome(&faults, request->op, request->sector, request->sectors);
 }
 
-/* Whether the write continues one of the open runs, which becomes the latest of them. */
+/* Does the write continue an open run? That run becomes the latest one. */
 static bool continues_run(struct flash_model *model, const struct flash_request *request)
 {
 	u32 last = model->params.write_runs - 1;
@@ -139,7 +139,7 @@ static bool continues_run(struct flash_model *model, const struct flash_request 
 	return yes;
 }
 
-/* Whether the request continues where the last read or write ended; stores this one's end. */
+/* Does the request continue where the last read or write ended? Stores the end of this one. */
 static bool continues(struct flash_model *model, const struct flash_request *request)
 {
 	bool yes = model->last_op == request->op && model->next_sector == request->sector;
@@ -151,7 +151,7 @@ static bool continues(struct flash_model *model, const struct flash_request *req
 	return yes;
 }
 
-/* The pauses that writing this many sectors to the flash runs into. */
+/* The time of the pauses while this many sectors are written to the flash. */
 static u64 pauses_ns(struct flash_model *model, u64 sectors)
 {
 	const struct flash_params *params = &model->params;
@@ -164,7 +164,7 @@ static u64 pauses_ns(struct flash_model *model, u64 sectors)
 	       params->pause_ns;
 }
 
-/* What the data take in the array; a hot card is slower. */
+/* The time of the data in the array; a hot card is slower. */
 static u64 array_ns_of(const struct flash_model *model, enum flash_op op, u64 sectors)
 {
 	u64 ns = sectors_ns(sectors, model->params.cost[op].per_kib_ns);
@@ -172,7 +172,7 @@ static u64 array_ns_of(const struct flash_model *model, enum flash_op op, u64 se
 	return model->hot ? ns * model->params.hot_percent / 100 : ns;
 }
 
-/* A command that starts now: what was idle cools the card. */
+/* A command starts now: the idle time before it has cooled the card. */
 static void cool(struct flash_model *model, u64 start_ns)
 {
 	u64 idle_ns = start_ns > model->worked_until_ns ? start_ns - model->worked_until_ns : 0;
@@ -182,7 +182,7 @@ static void cool(struct flash_model *model, u64 start_ns)
 		model->hot = false;
 }
 
-/* The command's own time heats the card; what overlaps with others counts once. */
+/* The command's own time heats the card; time shared with others counts once. */
 static void heat(struct flash_model *model, u64 start_ns, u64 finish_ns)
 {
 	u64 from_ns = max_time(start_ns, model->worked_until_ns);
@@ -197,7 +197,7 @@ static void heat(struct flash_model *model, u64 start_ns, u64 finish_ns)
 	model->hot = true;
 }
 
-/* What the first piece on a unit pays: base, jitter and, in a slow episode, the slow time. */
+/* The costs of the first piece on a unit: base, jitter and, in a slow episode, the slow time. */
 static u64 first_piece_ns(const struct flash_model *model, enum flash_op op, u64 start_ns)
 {
 	const struct flash_cost *cost = &model->params.cost[op];
@@ -212,7 +212,7 @@ static u64 first_piece_ns(const struct flash_model *model, enum flash_op op, u64
 	return ns;
 }
 
-/* A read leaves the array first and crosses the bus then; a write the other way round. */
+/* A read leaves the array and then crosses the bus; a write crosses the bus first. */
 static u64 move_piece(struct flash_model *model, enum flash_op op, u32 unit, u64 start_ns,
 		      u64 array_ns, u64 bus_ns)
 {
@@ -234,7 +234,7 @@ static u64 move_piece(struct flash_model *model, enum flash_op op, u32 unit, u64
 	return *bus_free;
 }
 
-/* Reads, and writes that reach the flash: piece by piece along the stripes. */
+/* Reads, and writes that reach the flash, move piece by piece along the stripes. */
 static u64 transfer(struct flash_model *model, const struct flash_request *request, u64 start_ns)
 {
 	const struct flash_params *params = &model->params;
@@ -269,7 +269,7 @@ static u64 transfer(struct flash_model *model, const struct flash_request *reque
 	return finish_ns;
 }
 
-/* Erase and flush: the whole card, after everything in flight. */
+/* Erase and flush occupy the whole card, after all operations in flight. */
 static u64 occupy_all(struct flash_model *model, u64 start_ns, u64 ns)
 {
 	u32 i;
@@ -301,7 +301,7 @@ static u64 flush(struct flash_model *model, u64 start_ns)
 	return occupy_all(model, start_ns, first_piece_ns(model, FLASH_FLUSH, start_ns) + drain_ns);
 }
 
-/* The write that finds the cache full waits until the card has emptied all of it. */
+/* A write that finds the cache full waits until the card has emptied the whole cache. */
 static u64 accept(struct flash_model *model, const struct flash_request *request, u64 start_ns,
 		  struct flash_result *result)
 {

@@ -5,11 +5,11 @@
  * Problem: an emulated card must answer after the time a real one takes, deterministically, so that
  * a figure can be reproduced to the byte.
  *
- * Model: a card works on at most `depth` commands at once (1: no command queue). A command is cut
+ * Model: a card works on at most `depth` commands at a time (1: no command queue). A command is cut
  * along stripes over `units` that work in parallel. Their data crosses one bus, one piece
  * after the other. The first piece on a unit pays `base_ns`, every KiB pays `per_kib_ns`, and a
  * command that does not continue where the one before it ended pays `jump_ns` (mapping looked up,
- * what was read ahead is useless). Each time `pause_sectors` more have been written, a write waits
+ * read-ahead data is useless). Each time `pause_sectors` more have been written, a write waits
  * `pause_ns` (a block is full, the next one is prepared). In a slow episode (housekeeping of the
  * card) every command pays `slow_ns` more. Episodes are a function of (seed, time) alone, so
  * neither load nor order of requests moves them. A volatile cache accepts writes early and is
@@ -94,7 +94,7 @@ struct flash_params {
 	u64 slow_length_ns; /* at most 3/4 of the period */
 	u64 pause_sectors; /* 0: never */
 	u64 pause_ns;
-	u32 write_runs; /* that stay open; 0: what was read or written last, as one run */
+	u32 write_runs; /* that stay open; 0: the last read or write is the only run */
 	u64 stall_period_ns; /* one stall in each period; 0: never */
 	u64 stall_low_ns; /* its length is drawn between these two */
 	u64 stall_high_ns; /* at most 3/4 of the period */
@@ -140,7 +140,7 @@ struct flash_result {
 	bool drained; /* everything cached before is on the flash now */
 };
 
-/* Returns false, and leaves *model alone, if a value is outside the ranges stated above. */
+/* Returns false, and does not change *model, if a value is outside the ranges above. */
 bool flash_init(struct flash_model *model, const struct flash_params *params);
 
 /*
@@ -156,7 +156,7 @@ void flash_power_off(struct flash_model *model);
 /* Whether a command that starts at time_ns falls into a slow episode. */
 bool flash_is_slow(const struct flash_params *params, u64 time_ns);
 
-/* Returns when a command that could start at time_ns does: then, or at the end of a stall. */
+/* Returns when a command starts that could start at time_ns: then, or at the end of a stall. */
 u64 flash_after_stall(const struct flash_params *params, u64 time_ns);
 
 #endif

@@ -17,9 +17,9 @@
  *   Write: it ends when the buffer has taken its slots, and waits while the buffer is full. Slots
  *   go to the dies in turn. One program writes all pages of the cells and planes of a die. The
  *   slots leave the buffer when the program ends.
- * Slots are mapped one by one. Parts of the map that were not written lately cost writes of their
- * own. A line (one block of each die) is written in order; when few are free, the line with the
- * fewest valid slots is copied and becomes free. ssd_gc.c says how that is paced.
+ * Slots are mapped one by one. A write to a part of the map that was not written lately costs extra
+ * writes. A line (one block of each die) is written in order. When few lines are free, the line
+ * with the fewest valid slots is copied and becomes free. ssd_gc.c has the pace of that.
  *
  * Not modelled: wear, temperature, data (the caller stores it), damage by a power failure.
  *
@@ -48,8 +48,8 @@
 enum ssd_op {
 	SSD_READ,
 	SSD_WRITE,
-	SSD_FLUSH, /* ends when all that was accepted before is on the flash */
-	SSD_DISCARD, /* unmaps the 4 KiB slots that lie in it entirely */
+	SSD_FLUSH, /* ends when all earlier accepted writes are on the flash */
+	SSD_DISCARD, /* unmaps the 4 KiB slots that lie entirely in its range */
 };
 
 struct ssd_command {
@@ -57,31 +57,31 @@ struct ssd_command {
 	enum ssd_op op;
 	u64 sector; /* of 512 bytes */
 	u32 sectors; /* 0 for a flush; at most SSD_COMMAND_SECTORS_MAX for reads and writes */
-	bool fua; /* writes: ends when it is on the flash */
+	bool fua; /* for writes: it ends when its data is on the flash */
 };
 
-/* What ssd_init() needs, in bytes; valid parameters only. */
+/* The memory that ssd_init() needs, in bytes. The parameters must be valid. */
 u64 ssd_memory_bytes(const struct ssd_params *params);
 
 /*
- * @memory: ssd_memory_bytes(), aligned to 8. The drive is in the state that used_* describe.
+ * @memory: ssd_memory_bytes(), aligned to 8. The drive starts in the state that used_* describe.
  * Parameters must be valid (ssd_params_error()).
  */
 void ssd_init(struct ssd *ssd, const struct ssd_params *params, void *memory);
 
 /*
  * A command comes at now_ns, which never decreases over calls of this and ssd_run(). Returns false,
- * and nothing has happened, if the drive has no room (queue_commands are inside) or the command
- * goes beyond the capacity or is too long.
+ * without effect, if the drive has no room (queue_commands are inside), or if the command is too
+ * long or goes beyond the capacity.
  */
 bool ssd_submit(struct ssd *ssd, const struct ssd_command *command, u64 now_ns);
 
-/* When ssd_run() has something to do next, or SSD_NEVER. In the past if that stopped at its max. */
+/* When ssd_run() is due next, or SSD_NEVER. It is in the past if that stopped at its max. */
 u64 ssd_next_ns(const struct ssd *ssd);
 
 /*
- * Does what is due until now_ns and returns how many commands ended: their tags in the order of
- * their ends. It stops when it has max of them; the rest is done by the next call.
+ * Runs all events until now_ns. Returns the number of commands that ended, with their tags in order
+ * of their ends. It stops after max of them; the next call does the rest.
  */
 u32 ssd_run(struct ssd *ssd, u64 now_ns, u32 *done_tags, u32 max);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Reading ahead. A read that goes on where one of the last ones ended has more pages of its row
- * read than it needs, in one go of the die, as long as they hold what follows. The controller keeps
- * the last of these; a slot on them needs no die.
+ * Reading ahead. For a read that continues an earlier one, the die reads more pages of the row than
+ * needed, in one operation, as long as they hold the following slots. The controller keeps the last
+ * such pages; slots on them need no die.
  */
 #include "ssd_internal.h"
 
-#define IN_ORDER_READS 2 /* so many that go on make it no chance */
+#define IN_ORDER_READS 2 /* fewer could continue by chance */
 
 static struct ssd_stream *stream_at(struct ssd *ssd, u64 sector)
 {
@@ -22,7 +22,7 @@ static struct ssd_stream *stream_at(struct ssd *ssd, u64 sector)
 	return oldest;
 }
 
-/* A read has come; true: it is in order. */
+/* A read has come. Returns whether it is in order. */
 bool ssd_ahead_in_order(struct ssd *ssd, u64 sector, u32 sectors)
 {
 	struct ssd_stream *stream;
@@ -36,7 +36,7 @@ bool ssd_ahead_in_order(struct ssd *ssd, u64 sector, u32 sectors)
 	return stream->reads > IN_ORDER_READS;
 }
 
-/* How many pages to read at once for the slot: those of its row that hold the slots behind it. */
+/* How many pages of its row to read at once for the slot: those with the slots after it. */
 u32 ssd_ahead_pages(const struct ssd *ssd, u32 slot, u32 page)
 {
 	const struct ssd_geometry *geometry = &ssd->geometry;
@@ -72,7 +72,7 @@ bool ssd_ahead_holds(const struct ssd *ssd, u32 page)
 	return false;
 }
 
-/* The unit is written again. */
+/* The unit will be written again. */
 void ssd_ahead_drop(struct ssd *ssd, u32 unit)
 {
 	u32 i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The write buffer: slots of writes are collected to units, a unit is what one program writes.
- * A write ends when all its slots are in the buffer, with FUA when their programs ended. A flush
- * has what was collected programmed although the unit is not full.
+ * The write buffer collects the slots of writes to units; one program writes a unit. A write ends
+ * when all its slots are in the buffer; with FUA it ends when their programs have ended. A flush
+ * also programs a unit that is not full.
  */
 #include "ssd_internal.h"
 
@@ -49,7 +49,7 @@ void ssd_unit_put(struct ssd *ssd, u32 *unit, u32 slot, bool copies)
 	*unit = SSD_NONE;
 }
 
-/* The unit that is being filled is to be programmed as it is. */
+/* Programs the unit that is being filled, even if it is not full. */
 static void close_unit(struct ssd *ssd)
 {
 	if (ssd->unit == SSD_NONE)
@@ -72,8 +72,8 @@ static u32 put(struct ssd *ssd, u32 slot)
 }
 
 /*
- * A write changes its part of the map. The parts changed lately are collected in memory; when one
- * leaves it, its slot of the map is written, which map_permille scales.
+ * A write changes its part of the map. Memory keeps the parts that changed lately. When a part
+ * leaves it, its slot of the map is written; map_permille scales this cost.
  */
 static void charge_map(struct ssd *ssd, u32 slot)
 {
@@ -94,7 +94,7 @@ static void charge_map(struct ssd *ssd, u32 slot)
 	}
 }
 
-/* Whether the slot lies in the unit that is being filled: new data takes the place of the old. */
+/* Is the slot in the unit that is being filled? Then new data replaces the old. */
 static bool is_being_collected(const struct ssd *ssd, u32 slot)
 {
 	u32 place = ssd->map[slot];
@@ -104,7 +104,7 @@ static bool is_being_collected(const struct ssd *ssd, u32 slot)
 	       place < place_in_unit(ssd, ssd->unit, ssd->geometry.unit_slots);
 }
 
-/* For a slot and the slots of the map that it may cost; each may begin a unit. */
+/* Is there room for a slot and the slots of the map that it may cost? Each may begin a unit. */
 static bool has_room(const struct ssd *ssd)
 {
 	return ssd->buffered + SSD_WRITE_SLOTS_MAX <= ssd->params.buffer_kib / 4 &&
@@ -127,7 +127,7 @@ static bool accept_slot(struct ssd *ssd, struct ssd_entry *entry)
 	return true;
 }
 
-/* Waits for the programs of units numbered program_first to program_last that did not end. */
+/* Waits for the running programs of units program_first to program_last. */
 static void wait_programs(struct ssd *ssd, u32 index)
 {
 	struct ssd_entry *entry = &ssd->entries[index];
@@ -151,7 +151,7 @@ static void wait_programs(struct ssd *ssd, u32 index)
 	ssd_push(&ssd->syncing, index);
 }
 
-/* A flush has passed the controller; ssd_model.c calls. */
+/* A flush has passed the controller. Called by ssd_model.c. */
 void ssd_sync_start(struct ssd *ssd, u32 index)
 {
 	ssd->entries[index].program_first = 0;
@@ -177,7 +177,7 @@ static bool accept_write(struct ssd *ssd)
 	return true;
 }
 
-/* Programs what is full, accepts what has room; true: something went on. */
+/* Programs full units and accepts slots that have room. Returns whether anything changed. */
 bool ssd_buffer_pump(struct ssd *ssd)
 {
 	u64 before = ssd->counts.host;
@@ -199,7 +199,7 @@ bool ssd_buffer_pump(struct ssd *ssd)
 	return placed || ssd->counts.host != before;
 }
 
-/* Commands that waited for this program, each counts for itself. */
+/* Wakes the commands that waited for this program; each counts its own programs. */
 static void wake_syncing(struct ssd *ssd, u64 number)
 {
 	u32 left = ssd->syncing.count;

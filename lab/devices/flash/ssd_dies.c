@@ -67,7 +67,7 @@ static void send_ahead(struct ssd *ssd, u32 index)
 	work_until(ssd, index, SSD_TRANSFER, until_ns);
 }
 
-/* Transfers all that waits in the queue for the page in the register; returns their end. */
+/* Transfers all parts in the queue that wait for the page in the register; returns their end. */
 static u64 send_waiting(struct ssd *ssd, u32 index, struct ssd_queue *queue)
 {
 	struct ssd_die *die = &ssd->dies[index];
@@ -158,7 +158,7 @@ static void program(struct ssd *ssd, u32 index)
 	work_until(ssd, index, SSD_PROGRAM, ssd->now_ns + ns);
 }
 
-/* Called whenever the die has nothing under way. */
+/* Called whenever the die is idle. */
 static void next(struct ssd *ssd, u32 index)
 {
 	struct ssd_die *die = &ssd->dies[index];
@@ -180,7 +180,7 @@ static void next(struct ssd *ssd, u32 index)
 	}
 }
 
-/* A read has come: interrupts an erase or a program if the drive can and that saves time. */
+/* A read has come: interrupts an erase or a program if the drive can, and if that saves time. */
 static void suspend(struct ssd *ssd, u32 index)
 {
 	struct ssd_die *die = &ssd->dies[index];
@@ -286,7 +286,7 @@ static void transfer_over(struct ssd *ssd, u32 index)
 	next(ssd, index);
 }
 
-/* What the die did has ended. */
+/* The die's present work has ended. */
 void ssd_die_event(struct ssd *ssd, u32 index)
 {
 	struct ssd_die *die = &ssd->dies[index];

@@ -54,7 +54,7 @@ static void move_down(struct ssd_events *events, u32 index)
 	put(events, index, source);
 }
 
-/* An event that the source has already moves to the new time. */
+/* If the source has an event already, it moves to the new time. */
 void ssd_event_set(struct ssd_events *events, u32 source, u64 at_ns)
 {
 	events->at_ns[source] = at_ns;

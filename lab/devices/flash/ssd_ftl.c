@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The map of slots, and lines: units of the host and of copies get their places in the order in
- * which they are full, one line after the other, so that each block is programmed in order.
+ * The map of slots, and lines. Units of the host and of copies get places in the order in which
+ * they become full, one line after the other, so that each block is programmed in order.
  */
 #include "ssd_internal.h"
 
@@ -23,7 +23,7 @@ void ssd_ftl_unmap(struct ssd *ssd, u32 slot)
 		return;
 	ssd->owner[place] = SSD_NONE;
 	line = place / ssd->geometry.line_slots;
-	/* The victim is freed by ssd_gc.c, when no page of it is being read any more. */
+	/* ssd_gc.c frees the victim when no page of it is being read. */
 	if (!--ssd->lines[line].valid && ssd->lines[line].closed && line != ssd->gc.victim)
 		ssd_ftl_line_free(ssd, line);
 }
@@ -48,7 +48,7 @@ static bool open_line(struct ssd *ssd, struct ssd_open *open, bool slc)
 	return true;
 }
 
-/* Slots that were written again since they were put into the unit are not valid in it. */
+/* Slots that were written again since they came into the unit are not valid in it. */
 static void place_slots(struct ssd *ssd, u32 index)
 {
 	const struct ssd_unit *unit = &ssd->units[index];
@@ -73,7 +73,7 @@ bool ssd_ftl_place(struct ssd *ssd, u32 index)
 	struct ssd_open *open = unit->slc ? &ssd->open_slc : &ssd->open;
 	bool full = open->line == SSD_NONE;
 
-	/* Host data leaves the last lines to copies, so that copying can always go on. */
+	/* Host data leaves the last lines to copies, so that copying can always continue. */
 	if (!unit->copies && ssd->free_lines.count < ssd->params.gc_reserve_lines + full)
 		return false;
 	if (full && !open_line(ssd, open, unit->slc))
@@ -92,7 +92,7 @@ bool ssd_ftl_place(struct ssd *ssd, u32 index)
 	return true;
 }
 
-/* Only slots that lie in it entirely. */
+/* Unmaps the slots that lie entirely in the range. */
 void ssd_ftl_discard(struct ssd *ssd, u64 sector, u32 sectors)
 {
 	u64 slot = (sector + SSD_SLOT_SECTORS - 1) / SSD_SLOT_SECTORS;

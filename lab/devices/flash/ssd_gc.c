@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Garbage collection. When fewer than gc_free_lines are free, the line with the fewest valid slots
- * is the victim. With v of its L slots valid, it yields L - v: so copying goes on as fast as v per
- * L - v slots that the host writes, one unit ahead. Dies that read or program for the host let it
- * fall behind; with more than gc_lag_permille of a line, programs of the host wait. When the host
- * has used up its free lines, or no command is in the drive, copying goes as fast as the dies do.
- * Lines with one bit per cell are victims also when no line is needed, while the drive is idle.
+ * is the victim. With v of its L slots valid, it yields L - v slots. Thus v slots are copied per L
+ * - v slots that the host writes, one unit ahead. Dies that work for the host delay copying; when
+ * it is behind by more than gc_lag_permille of a line, programs of the host wait. When the host has
+ * used its free lines, or the drive has no command, copying runs at the speed of the dies. While
+ * the drive is idle, lines with one bit per cell are victims even if no line is needed.
  */
 #include "ssd_internal.h"
 
-/* Each line that is missing makes copying faster by this part, or else none would come back. */
+/* Each missing line speeds copying up by this part; otherwise none would be regained. */
 #define MISSING_PART 8
 
 /* The closed line with the fewest valid slots, of those with one bit per cell only, or of all. */
@@ -48,7 +48,7 @@ static bool choose(struct ssd *ssd)
 	return true;
 }
 
-/* Slots that must have left the victim by now. */
+/* How many slots must have left the victim by now. */
 static u64 due(const struct ssd *ssd)
 {
 	const struct ssd_gc *gc = &ssd->gc;
@@ -57,7 +57,7 @@ static u64 due(const struct ssd *ssd)
 	return slots + slots * gc->missing / MISSING_PART;
 }
 
-/* Slots that have, copied or written again by the host. */
+/* How many have, copied or written again by the host. */
 static u64 gone(const struct ssd *ssd)
 {
 	return ssd->gc.valid - ssd->lines[ssd->gc.victim].valid;
@@ -114,7 +114,7 @@ void ssd_gc_page_done(struct ssd *ssd, u32 page, u32 asked)
 	}
 }
 
-/* True: something went on, look again. */
+/* Returns whether anything changed; then the caller tries again. */
 bool ssd_gc_pump(struct ssd *ssd)
 {
 	while (ssd->full_copies.count) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What the files of the SSD model call from each other. */
+/* Functions that the files of the SSD model share. */
 #ifndef STEADY_SSD_INTERNAL_H
 #define STEADY_SSD_INTERNAL_H
 
@@ -7,7 +7,7 @@
 
 #define SSD_NONE	    0xffffffffu
 #define SSD_FLASH_SLOTS_MAX 0xf0000000ull /* places above are slots of unit objects */
-#define SSD_WRITE_SLOTS_MAX 5 /* one of the host, and 4 of the map: the largest map_permille */
+#define SSD_WRITE_SLOTS_MAX 5 /* one of the host, and 4 of the map at the largest map_permille */
 #define SSD_MAP_SLOT_SLOTS  1024 /* slots that one slot of the map covers */
 
 static inline u64 ssd_max(u64 a, u64 b)
@@ -15,13 +15,13 @@ static inline u64 ssd_max(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-/* ssd_params.c and ssd_model.c: sizes that follow from parameters in their ranges. */
+/* ssd_params.c and ssd_model.c: sizes that are computed from valid parameters. */
 void ssd_geometry(struct ssd_geometry *geometry, const struct ssd_params *params);
 
 /* ssd_events.c */
 void ssd_events_init(struct ssd_events *events, u32 sources);
 void ssd_event_set(struct ssd_events *events, u32 source, u64 at_ns);
-/* The source that is due first, or SSD_NONE; its event is taken away. */
+/* Removes and returns the source that is due first, or SSD_NONE. */
 u32 ssd_event_take(struct ssd_events *events, u64 until_ns);
 
 /* Sources. */
@@ -35,7 +35,7 @@ static inline u32 ssd_house_source(const struct ssd *ssd)
 	return ssd->params.queue_commands + ssd->geometry.dies;
 }
 
-/* No command is in the drive. */
+/* Does the drive have no command? */
 static inline bool ssd_is_idle(const struct ssd *ssd)
 {
 	return ssd->free_entries.count == ssd->params.queue_commands;
@@ -57,7 +57,7 @@ static inline void ssd_push(struct ssd_queue *queue, u32 index)
 	queue->count++;
 }
 
-/* Takes the first element, which must exist, off the queue; the queue's head is its index. */
+/* Removes the first element, which must exist; the queue's head is its index. */
 static inline void ssd_drop(struct ssd_queue *queue)
 {
 	queue->head = *ssd_next_of(queue, queue->head);
@@ -66,24 +66,24 @@ static inline void ssd_drop(struct ssd_queue *queue)
 	queue->count--;
 }
 
-/* Uniform in 0..limit-1. */
+/* A random number in 0..limit-1. */
 u64 ssd_draw(struct ssd *ssd, u64 limit);
 
 /* ssd_model.c */
 void ssd_end_at(struct ssd *ssd, u32 entry, u64 at_ns);
-/* Lets everything go on that could not before: buffer, programs, copies. */
+/* Continues all work that had to wait: buffer, programs, copies. */
 void ssd_pump(struct ssd *ssd);
 
 /* ssd_read.c */
 void ssd_read_start(struct ssd *ssd, u32 entry);
 void ssd_read_pump(struct ssd *ssd);
-/* A part's slots have left the die; they are in the controller at at_ns. */
+/* A part's slots have left the die, and reach the controller at at_ns. */
 void ssd_part_done(struct ssd *ssd, u32 part, u64 at_ns);
 
 /* ssd_ahead.c */
 bool ssd_ahead_in_order(struct ssd *ssd, u64 sector, u32 sectors);
 u32 ssd_ahead_pages(const struct ssd *ssd, u32 slot, u32 page);
-/* A die has sent pages that were read at once; whether a page is one of those kept. */
+/* Keeps pages that a die has read ahead; tells whether a page is kept. */
 void ssd_ahead_keep(struct ssd *ssd, u32 page, u32 pages);
 bool ssd_ahead_holds(const struct ssd *ssd, u32 page);
 void ssd_ahead_drop(struct ssd *ssd, u32 unit);
@@ -92,7 +92,7 @@ void ssd_ahead_drop(struct ssd *ssd, u32 unit);
 bool ssd_buffer_pump(struct ssd *ssd);
 void ssd_sync_start(struct ssd *ssd, u32 entry);
 void ssd_program_ended(struct ssd *ssd, u32 unit);
-/* Puts a slot into *unit, or into a new one if that is SSD_NONE; a full one goes to its queue. */
+/* Puts a slot into *unit, or into a new unit if that is SSD_NONE. Full units are queued. */
 void ssd_unit_put(struct ssd *ssd, u32 *unit, u32 slot, bool copies);
 
 /* ssd_dies.c */
@@ -100,14 +100,14 @@ void ssd_die_read(struct ssd *ssd, u32 part);
 void ssd_die_program(struct ssd *ssd, u32 unit);
 void ssd_die_event(struct ssd *ssd, u32 die);
 void ssd_house_event(struct ssd *ssd);
-/* Whether that place's program has not ended, so that its data is in the controller. */
+/* Is the place's program still running, and its data therefore in the controller? */
 bool ssd_die_holds(const struct ssd *ssd, u32 place);
 
 /* ssd_ftl.c */
-/* Gives a full unit its place in flash, and each of its slots; false: no line is free for it. */
+/* Gives a full unit and its slots their places in flash; false: no line is free. */
 bool ssd_ftl_place(struct ssd *ssd, u32 unit);
 void ssd_ftl_line_free(struct ssd *ssd, u32 line);
-/* The slot has no valid place any more. */
+/* The slot no longer has a valid place. */
 void ssd_ftl_unmap(struct ssd *ssd, u32 slot);
 void ssd_ftl_discard(struct ssd *ssd, u64 sector, u32 sectors);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The drive from outside: memory, commands that come and end, time. The header states problem and
- * model. A command's way: FRONT, then READING, or WAITS_BUFFER and with FUA WAITS_FLASH, or
- * WAITS_FLASH (flush); then ENDING, ENDED.
+ * The drive's interface: memory, commands that come and end, time. The header states problem and
+ * model. The stages of a command are FRONT; then READING (read), WAITS_BUFFER (write; with FUA also
+ * WAITS_FLASH) or WAITS_FLASH (flush); then ENDING and ENDED.
  */
 #include "ssd_internal.h"
 
@@ -31,15 +31,15 @@ void ssd_geometry(struct ssd_geometry *geometry, const struct ssd_params *params
 	made.flash_slots = (u64)made.lines * made.line_slots;
 	made.map_slots_end =
 		user_slots + (user_slots + SSD_MAP_SLOT_SLOTS - 1) / SSD_MAP_SLOT_SLOTS;
-	/* Twice what the buffer fills, because a flush programs units that are not full. */
+	/* Twice what fills the buffer, because a flush programs units that are not full. */
 	made.host_units = 2 * (buffer_slots / made.unit_slots) + 2 * made.dies + 8;
-	/* What dies may have of copies, and what page reads under way may add. */
+	/* The units of copies in dies, and those that running page reads may add. */
 	made.units = made.host_units + made.dies + 4 +
 		     params->gc_reads * made.page_slots / made.unit_slots;
 	*geometry = made;
 }
 
-/* A table of so many bytes at *offset behind the memory's start; *offset moves behind it. */
+/* A table of this size at *offset after the start of memory; moves *offset behind it. */
 static void *take(void *memory, u64 *offset, u64 bytes)
 {
 	void *taken = (u8 *)memory + *offset;
@@ -48,7 +48,7 @@ static void *take(void *memory, u64 *offset, u64 bytes)
 	return taken;
 }
 
-/* Cuts the memory into the drive's tables; ssd_memory_bytes() counts them. */
+/* Divides the memory into the drive's tables; ssd_memory_bytes() counts them. */
 static void lay_out(struct ssd *ssd, void *memory)
 {
 	const struct ssd_geometry *geometry = &ssd->geometry;
@@ -181,7 +181,7 @@ void ssd_init(struct ssd *ssd, const struct ssd_params *params, void *memory)
 }
 
 /*
- * Numbers by counter (splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
+ * Random numbers by counter (splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
  * generators", 2014). The division's bias is below limit / 2^64.
  */
 u64 ssd_draw(struct ssd *ssd, u64 limit)
@@ -208,7 +208,7 @@ static bool acceptable(const struct ssd *ssd, const struct ssd_command *command)
 	return command->op == SSD_DISCARD || command->sectors <= SSD_COMMAND_SECTORS_MAX;
 }
 
-/* When the command has passed the controller: serial time, data on the link, fixed time. */
+/* When the command leaves the controller: serial time, data on the link, fixed time. */
 static u64 front_end_ns(struct ssd *ssd, const struct ssd_command *command, u64 now_ns)
 {
 	const struct ssd_params *params = &ssd->params;
@@ -251,7 +251,7 @@ void ssd_end_at(struct ssd *ssd, u32 entry, u64 at_ns)
 	ssd_event_set(&ssd->events, entry, at_ns);
 }
 
-/* A write that covers a slot partly: the rest of the slot must be read first. */
+/* Does the write cover a slot partly? Then the rest of the slot must be read first. */
 static bool covers_parts(const struct ssd_entry *entry)
 {
 	return entry->sector % SSD_SLOT_SECTORS ||

@@ -21,24 +21,24 @@
 	}
 
 const struct ssd_number ssd_numbers[] = {
-	/* What the host sees, and how much flash there is beyond it. */
+	/* The size for the host, and the flash beyond it. */
 	NUMBER(capacity_mib, 16, 4194304, 8192),
 	NUMBER(spare_permille, 1, 2000, 99),
 	NUMBER(channels, 1, 16, 8),
 	NUMBER(dies_per_channel, 1, 16, 1),
-	NUMBER(planes, 1, 4, 2), /* that one program fills */
-	NUMBER(read_planes, 1, 4, 1), /* that one read gets; must divide planes */
+	NUMBER(planes, 1, 4, 2), /* filled by one program */
+	NUMBER(read_planes, 1, 4, 1), /* delivered by one read; must divide planes */
 	NUMBER(page_kib, 4, 64, 16), /* of one plane; a multiple of 4 */
 	NUMBER(bits, 1, 3, 3), /* per cell: pages per plane of one program */
 	NUMBER(rows, 1, 4096, 92), /* programs of a block */
 	NUMBER(seed, 0, 18446744073709551615ull, 1),
 	/* The most commands inside the drive. */
 	NUMBER(queue_commands, 1, 4096, 1024),
-	/* Time of the controller per command, one after the other, and per KiB on the link. */
+	/* Time of the controller per command, serial, and per KiB on the link. */
 	NUMBER(read_command_ns, 0, 1000000000, 4550),
 	NUMBER(write_command_ns, 0, 1000000000, 8360),
 	NUMBER(link_per_kib_ns, 0, 10000000, 285),
-	/* Time added to each command; any number at once. */
+	/* Time added to each command; commands overlap in it. */
 	NUMBER(read_front_ns, 0, 1000000000, 34000),
 	NUMBER(write_front_ns, 0, 1000000000, 4000),
 	NUMBER(discard_front_ns, 0, 1000000000, 50000),
@@ -52,44 +52,44 @@ const struct ssd_number ssd_numbers[] = {
 	NUMBER(program_ns, 1, 1000000000, 1528000), /* of all bits and planes, +- jitter */
 	NUMBER(program_jitter_ns, 0, 1000000000, 65000), /* at most program_ns */
 	NUMBER(erase_ns, 1, 1000000000, 3600000),
-	/* Of so many blocks one is erased: for lines that are smaller than those of the drive. */
+	/* One block in this many is erased: for lines that are smaller than those of the drive. */
 	NUMBER(erase_every, 1, 1000, 4),
-	/* So many reads in a row may go before a program or an erase that waits for the die. */
+	/* This many reads in a row may go before a program or an erase that waits for the die. */
 	NUMBER(read_streak, 1, 1000000, 8),
-	/* Reads interrupt programs and erases: time until they do, time to go on; 0: they wait. */
+	/* Reads interrupt programs and erases: time to stop, time to resume; 0: reads wait. */
 	NUMBER(suspend_ns, 0, 1000000000, 0),
 	NUMBER(resume_ns, 0, 1000000000, 0),
 	NUMBER(suspends_max, 1, 1000000, 16), /* of one program or erase */
 	/*
-	 * A read that goes on where one of the last ones ended has up to ahead_pages pages of its
-	 * row read at once, and waits for all of them. The last ahead_kept such reads stay in the
-	 * controller's memory. 1: page by page.
+	 * For a read that continues an earlier one, the die reads up to ahead_pages pages of the
+	 * row at once, and the read waits for all. The controller's memory keeps the last
+	 * ahead_kept such reads. 1: page by page.
 	 */
 	NUMBER(ahead_pages, 1, 48, 1),
 	NUMBER(ahead_kept, 1, 64, 8),
-	/* One die after the other is busy for house_ns, one each period; 0: never. */
+	/* The dies in turn are busy for house_ns, one per period; 0: never. */
 	NUMBER(house_period_us, 0, 1000000000, 0),
 	NUMBER(house_ns, 0, 1000000000, 0),
 	NUMBER(buffer_kib, 4, 1048576, 1376),
 	/*
-	 * A slot of the map covers 1024 slots. A write whose part of the map is not among the last
-	 * map_cached ones costs map_permille / 1000 of a slot.
+	 * A slot of the map covers 1024 slots. A write to a part of the map that is not among the
+	 * last map_cached ones costs map_permille / 1000 of a slot.
 	 */
 	NUMBER(map_permille, 0, 4000, 644),
 	NUMBER(map_cached, 1, 64, 16),
 	/*
-	 * The host's data first goes to at most slc_lines lines with one bit per cell, while there
-	 * are, which are copied while no command is in the drive, or as any other; 0: it does not.
+	 * The host's data first goes to lines with one bit per cell, while at most slc_lines are in
+	 * use. They are copied while the drive has no command, or like any line. 0: there are none.
 	 */
 	NUMBER(slc_lines, 0, 10000, 0),
 	NUMBER(slc_program_ns, 1, 1000000000, 200000),
-	/* Copying begins when fewer lines are free; the host leaves the last ones to copies. */
+	/* Copying begins when fewer lines are free; the last ones are reserved for copies. */
 	NUMBER(gc_free_lines, 3, 10000, 6),
 	NUMBER(gc_reserve_lines, 2, 10000, 2), /* fewer than gc_free_lines */
-	NUMBER(gc_lag_permille, 0, 1000, 30), /* of a line: copies may be so far behind writes */
-	NUMBER(gc_reads, 1, 256, 32), /* page reads for copies at once */
+	NUMBER(gc_lag_permille, 0, 1000, 30), /* of a line: how far copies may lag */
+	NUMBER(gc_reads, 1, 256, 32), /* concurrent page reads for copies */
 	/*
-	 * The first used_permille of the capacity were written, in order; then the first
+	 * The first used_permille of the capacity were written, in order. Then the first
 	 * hot_permille were overwritten at random until nothing changes any more.
 	 */
 	NUMBER(used_permille, 0, 1000, 0),
@@ -149,7 +149,7 @@ const char *ssd_params_error(const struct ssd_params *params)
 		return "buffer_kib: must be at least planes x page_kib x bits + 20";
 	if (geometry.flash_slots > SSD_FLASH_SLOTS_MAX)
 		return "capacity_mib: with the spare more than 15 TiB";
-	/* Two lines may be open, and garbage collection needs a line that is not all valid. */
+	/* Two lines may be open, and garbage collection needs a line that is not fully valid. */
 	kept = params->gc_free_lines + 3 + params->slc_lines;
 	if (geometry.lines < kept ||
 	    geometry.map_slots_end > (geometry.lines - kept) * geometry.line_slots)

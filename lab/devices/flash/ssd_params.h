@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The numbers of a drive. ssd_params.c has their ranges and defaults, and says what each means. */
+/* The numbers of a drive. ssd_params.c has their meanings, ranges and defaults. */
 #ifndef STEADY_SSD_PARAMS_H
 #define STEADY_SSD_PARAMS_H
 
@@ -15,7 +15,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 #endif
 
-#define SSD_SLOT_SECTORS	8 /* 4 KiB: what the map maps */
+#define SSD_SLOT_SECTORS	8 /* 4 KiB: the unit of the map */
 #define SSD_COMMAND_SECTORS_MAX 2048
 #define SSD_BITS_MAX		3
 
@@ -84,7 +84,7 @@ struct ssd_number {
 	const char *error; /* the text for a value out of range */
 };
 
-/* Ends with a number without name. */
+/* The last entry has no name. */
 extern const struct ssd_number ssd_numbers[];
 
 /* All defaults: the Samsung 970 EVO Plus 250 GB of experiments/devices, smaller. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Slots that commands read: which pages of which dies they are on, or that none is needed. */
+/* Finds the pages and dies of the slots that commands read, or that no read is needed. */
 #include "ssd_internal.h"
 
 static u32 first_slot(const struct ssd_entry *entry)
@@ -12,7 +12,7 @@ static u32 slots(const struct ssd_entry *entry)
 	return (entry->sector + entry->sectors - 1) / SSD_SLOT_SECTORS - first_slot(entry) + 1;
 }
 
-/* Whether the command needs the slot from flash; a write does if it covers a part of it. */
+/* Does the command need the slot from flash? A write does if it covers the slot partly. */
 static bool wanted(const struct ssd_entry *entry, u32 slot)
 {
 	u64 start = ((u64)first_slot(entry) + slot) * SSD_SLOT_SECTORS;
@@ -21,7 +21,7 @@ static bool wanted(const struct ssd_entry *entry, u32 slot)
 	       start + SSD_SLOT_SECTORS > entry->sector + entry->sectors;
 }
 
-/* The page that the slot has to be read from, or SSD_NONE: unmapped, or still in the buffer. */
+/* The page to read the slot from, or SSD_NONE: it is unmapped, or still in the buffer. */
 static u32 page_of(const struct ssd *ssd, const struct ssd_entry *entry, u32 slot)
 {
 	u32 place = ssd->map[first_slot(entry) + slot];
@@ -32,7 +32,7 @@ static u32 page_of(const struct ssd *ssd, const struct ssd_entry *entry, u32 slo
 	return place / ssd->geometry.page_slots;
 }
 
-/* Gives the command's slots to dies; false: there are no more parts, it goes on later. */
+/* Gives the command's slots to dies. False: no part is free, and it continues later. */
 static bool ask(struct ssd *ssd, u32 index)
 {
 	struct ssd_entry *entry = &ssd->entries[index];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What a drive consists of. Callers of ssd.h need it for its size only; tests and debugfs read
+ * The state of a drive. Callers of ssd.h need only its size; tests and debugfs read
  * ssd_counts.
  *
- * A slot is 4 KiB. Its place in flash is a number: line, then unit (what one program writes: all
- * bits and planes of a row of one die), then slot in the unit. Units of a line go around the dies.
+ * A slot is 4 KiB. Its place in flash is a number: line, then unit (all bits and planes of a row of
+ * a die, which one program writes), then slot in the unit. Units of a line go around the dies.
  */
 #ifndef STEADY_SSD_STATE_H
 #define STEADY_SSD_STATE_H
@@ -16,12 +16,12 @@
 #define SSD_UNIT_SLOTS_MAX 192 /* 4 planes of 64 KiB, 3 bits */
 #define SSD_MAP_CACHED_MAX 64
 #define SSD_AHEAD_KEPT_MAX 64
-#define SSD_STREAMS	   16 /* of reads that go on where the last one ended */
+#define SSD_STREAMS	   16 /* streams of reads in order */
 
 struct ssd_geometry {
 	u32 dies;
-	u32 page_slots; /* what one read delivers: the page of read_planes planes */
-	u32 unit_pages; /* such reads for what one program writes */
+	u32 page_slots; /* delivered by one read: the page of read_planes planes */
+	u32 unit_pages; /* reads that cover one program */
 	u32 bit_pages; /* of these, of one bit */
 	u32 unit_slots;
 	u32 line_units;
@@ -36,7 +36,7 @@ struct ssd_geometry {
 	u32 host_parts;
 };
 
-/* What happened since ssd_init(); in slots unless the name says otherwise. */
+/* Counts since ssd_init(), in slots unless the name has another unit. */
 struct ssd_counts {
 	u64 host; /* written by the host */
 	u64 map;
@@ -46,7 +46,7 @@ struct ssd_counts {
 	u64 slc_programs;
 	u64 erases;
 	u64 page_reads;
-	u64 ahead_reads; /* of more pages than the command needs */
+	u64 ahead_reads; /* reads of more pages than the command needs */
 	u64 retries;
 	u64 suspends;
 	u64 buffer_waits; /* writes that found no room */
@@ -55,11 +55,11 @@ struct ssd_counts {
 
 enum ssd_stage {
 	SSD_FREE,
-	SSD_FRONT, /* in the controller; its event is due when that ends */
+	SSD_FRONT, /* in the controller until its event */
 	SSD_READING, /* some of its slots are with dies */
 	SSD_WAITS_BUFFER,
 	SSD_WAITS_FLASH, /* flush or FUA: for programs */
-	SSD_ENDING, /* its event is due when it ends */
+	SSD_ENDING, /* its event is its end */
 	SSD_ENDED, /* not yet returned */
 };
 
@@ -69,8 +69,8 @@ struct ssd_entry {
 	u64 end_ns; /* not before this */
 	u32 sectors;
 	u32 tag;
-	u32 next; /* in the queue it is in */
-	u32 slot; /* the next of its slots to be read or accepted; counted from its first */
+	u32 next; /* in its queue */
+	u32 slot; /* its next slot to read or accept, counted from its first */
 	u32 parts; /* page reads it waits for */
 	u32 programs; /* that it waits for ... */
 	u64 program_first; /* ... numbered from, to */
@@ -78,9 +78,9 @@ struct ssd_entry {
 	u8 op;
 	u8 stage;
 	bool fua;
-	bool in_order; /* a read that goes on where one of the last ones ended */
-	bool asked; /* all its slots that must be read are with dies, or were */
-	bool filled; /* a write of parts of slots has read the rest */
+	bool in_order; /* a read that continues an earlier one */
+	bool asked; /* all slots that must be read were given to dies */
+	bool filled; /* a write of partial slots has read the rest */
 };
 
 /* Elements of an array, linked by their field next. */
@@ -92,19 +92,19 @@ struct ssd_queue {
 	u32 count;
 };
 
-/* Slots of one command (or of a copy) on one page. */
+/* The slots of one command (or of a copy) on one page. */
 struct ssd_part {
 	u32 next;
 	u32 page;
-	u32 pages; /* that the die reads at once, from page on */
+	u32 pages; /* the die reads this many at once, from page on */
 	u32 command; /* SSD_NONE: for a copy */
 	u32 slots;
 };
 
-/* Reads that go on where the last one ended. */
+/* A sequence of reads that continue each other. */
 struct ssd_stream {
 	u64 next_sector;
-	u64 used; /* the read that it had last; counts all reads */
+	u64 used; /* the number of its last read, over all streams */
 	u32 reads;
 };
 
@@ -114,13 +114,13 @@ struct ssd_ahead {
 	u32 pages;
 };
 
-/* What one program writes, from the first slot that is put into it to the program's end. */
+/* The data of one program, from its first slot to the program's end. */
 struct ssd_unit {
 	u64 number; /* of the host's units, in order */
 	u32 next;
 	u32 place; /* in flash, in units; SSD_NONE until known */
 	u32 fill;
-	u32 slots; /* that it can take: fewer with one bit per cell */
+	u32 slots; /* its capacity: smaller with one bit per cell */
 	u32 buffered; /* slots that it holds in the buffer */
 	bool copies;
 	bool slc;
@@ -146,30 +146,30 @@ struct ssd_die {
 	u64 until_ns; /* when its present work ends */
 	u64 left_ns; /* of the suspended work */
 	u32 page; /* in its register, or being read into it; or SSD_NONE */
-	u32 pages; /* that are read at once, from page on */
+	u32 pages; /* that are read together, from page on */
 	u32 streak; /* reads since the last program or erase */
 	u32 suspends;
 	u32 house_due;
 	u32 opened; /* blocks */
 	u8 work;
 	u8 suspended; /* SSD_ERASE or SSD_PROGRAM: interrupted; else SSD_IDLE */
-	u32 copying; /* slots of the page being transferred that a copy asked for */
+	u32 copying; /* slots of the page being transferred that are for a copy */
 };
 
 struct ssd_line {
 	u32 valid;
 	u32 next; /* in the queue of free lines */
-	u32 programs; /* units that have their place in it and are not programmed */
+	u32 programs; /* its units that are not programmed yet */
 	bool closed; /* written to its end, not free */
 	bool slc; /* one bit per cell */
 };
 
-/* Sources with at most one event each: commands, dies, house keeping. */
+/* Sources with at most one event each: commands, dies, housekeeping. */
 struct ssd_events {
-	u32 *heap; /* sources, the first one is due first */
+	u32 *heap; /* sources; the first one is due first */
 	u32 *where; /* source -> index in heap, or SSD_NONE */
 	u64 *at_ns; /* by source */
-	u64 *order; /* by source: events at the same time happen in the order they were made */
+	u64 *order; /* by source: events at the same time run in order of creation */
 	u64 made;
 	u32 count;
 };
@@ -178,8 +178,8 @@ struct ssd_events {
 struct ssd_gc {
 	u32 victim; /* line, or SSD_NONE */
 	u32 valid; /* slots of it when it was chosen */
-	u32 missing; /* free lines, then */
-	u32 page; /* of it, to look at next */
+	u32 missing; /* free lines that were missing then */
+	u32 page; /* its next page to check */
 	u32 reading; /* page reads under way */
 	u32 asked; /* slots of these */
 	u64 written; /* slots of the host since it was chosen */
@@ -214,7 +214,7 @@ struct ssd {
 	u32 *owner; /* place in flash -> logical slot, or SSD_NONE: not valid */
 
 	struct ssd_queue free_entries;
-	struct ssd_queue reading; /* commands whose slots are not all with dies */
+	struct ssd_queue reading; /* commands with slots that no die has yet */
 	struct ssd_queue writing; /* commands that wait for the buffer */
 	struct ssd_queue syncing; /* commands that wait for programs */
 	struct ssd_queue ended;

@@ -20,7 +20,7 @@
 #define ONE	0x100000000ull
 #define MISSING 2 /* free lines below gc_free_lines where copying keeps up with writing */
 
-/* Of the lines with the hot part, what their valid slots follow from. */
+/* The lines with the hot part: the numbers that determine their valid slots. */
 struct decay {
 	u64 lines; /* R */
 	u64 line_slots; /* L */
@@ -47,12 +47,12 @@ static u64 power(u64 base, u64 exponent)
 	return result;
 }
 
-/* Sets keep and what follows from it; returns all valid slots then. */
+/* Sets keep and the values that depend on it; returns the resulting number of valid slots. */
 static u64 valid_slots(struct decay *decay, u64 keep)
 {
 	u64 victim = power(keep, decay->lines);
 	u64 host = ONE - victim + scaled(decay->map, ONE - victim);
-	u64 lines; /* that the valid slots would fill, in multiples of 2^-16 */
+	u64 lines; /* filled by the valid slots, in multiples of 2^-16 */
 
 	decay->keep = keep;
 	decay->user = (ONE << 31) / ((host + victim) / 2);
@@ -75,7 +75,7 @@ static void solve(struct decay *decay, u64 slots)
 	valid_slots(decay, low);
 }
 
-/* Slots of the map for each slot that is written at random to the hot part. */
+/* Slots of the map per slot written at random to the hot part. */
 static u64 map_writes(const struct ssd *ssd, u64 hot)
 {
 	u64 parts = (hot + SSD_MAP_SLOT_SLOTS - 1) / SSD_MAP_SLOT_SLOTS;
@@ -135,8 +135,8 @@ static void fill_in_order(struct ssd *ssd, u32 hot, u32 used)
 }
 
 /*
- * A line of the hot part with @valid slots at random places. The places are collected in the map,
- * at *slot and behind; what else the line has room for is the map's.
+ * Fills a line of the hot part with @valid slots at random places. The map collects the places,
+ * from *slot on. The map's own slots get the remaining room of the line.
  */
 static void scatter(struct ssd *ssd, u32 line, u32 valid, u32 *slot, u32 *map_slot, u32 map_end)
 {
@@ -155,7 +155,7 @@ static void scatter(struct ssd *ssd, u32 line, u32 valid, u32 *slot, u32 *map_sl
 	}
 }
 
-/* Which slot is at which of the places is random. */
+/* Assigns the slots to the places at random. */
 static void shuffle(struct ssd *ssd, u32 slots)
 {
 	u32 slot;
@@ -170,7 +170,7 @@ static void shuffle(struct ssd *ssd, u32 slots)
 		ssd->owner[ssd->map[slot]] = slot;
 }
 
-/* The youngest line first. Lines without valid slots would be free, and are. */
+/* The youngest line is first. Lines without valid slots stay free. */
 static void overwrite_at_random(struct ssd *ssd, u32 hot)
 {
 	u32 map_slot = ssd->geometry.user_slots, slot = 0, line;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The contents of an emulated device of any kind; its name in the kernel log is the module's.
+ * The contents of an emulated device of any kind. Kernel log lines begin with the module's name.
  *
  *   media_store     stable pages or a file, and the volatile cache
  *   media_log       the write log: its changes, for rebuilding it at any moment
@@ -31,18 +31,18 @@ void media_store_discard(struct media_store *store, u64 pos, u64 len);
 int media_store_drain(struct media_store *store);
 unsigned long media_store_drop_cached(struct media_store *store);
 
-/* What a record of the write log is about; part of the file's format. */
+/* The kind of a record of the write log; part of the file's format. */
 enum media_log_kind {
 	MEDIA_LOG_WRITE = 1,
-	MEDIA_LOG_ZERO = 2, /* erase, trim: reads as zeroes, and is stable */
+	MEDIA_LOG_ZERO = 2, /* erase, trim: the range reads as zeroes, stable */
 	MEDIA_LOG_DISCARD = 3,
-	MEDIA_LOG_FLUSH = 4, /* what is cached becomes stable */
+	MEDIA_LOG_FLUSH = 4, /* cached data becomes stable */
 	MEDIA_LOG_POWER_OFF = 5, /* the cache is lost */
 };
 
 struct media_log;
 
-/* Without a log, NULL stands for it, and these do nothing. */
+/* NULL stands for no log; then these do nothing. */
 struct media_log *media_log_create(const char *path, u64 sectors, u32 cache_kib, u32 queue_depth);
 void media_log_destroy(struct media_log *log);
 void media_log_write(struct media_log *log, const struct flash_request *request, u64 arrived_ns,

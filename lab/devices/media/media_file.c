@@ -3,7 +3,7 @@
  * Files as backing and as write log. In the lab they are the host's: hostfs passes every write to
  * the host at once.
  *
- * Callers may sleep. Requests can come from memory reclaim, hence no allocation here may start I/O.
+ * Callers may sleep. Memory reclaim can cause requests, so no allocation here may start I/O.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The write log: everything the device does to its content, in the order it does it, so that the
- * content after a power cut at any moment can be rebuilt outside (steady-lab power-cut).
+ * The write log: all changes of the device's content, in order, so that `steady-lab power-cut` can
+ * rebuild the content after a power cut at any moment.
  *
- * One record per write, erase, discard, flush and loss of power; a write's data follow it, unless
- * they are zeroes. A record says when the command arrived and when the card was done with it: a cut
- * in between tears it. A write is flagged CACHED when only the volatile cache holds it; a flush, or
- * a later write flagged DRAINED, makes all cached before it stable. Commands that failed by an
- * injected fault have not changed the card and are not logged. docs/devices.md has the layout.
+ * One record per write, erase, discard, flush and loss of power, followed by a write's data unless
+ * it is zeroes. A record has the times when the command arrived and ended: a cut in between tears
+ * it. A write has the flag CACHED when only the volatile cache holds it. A flush, or a later write
+ * with the flag DRAINED, makes all data cached before it stable. Commands that failed by an
+ * injected fault changed nothing and are not logged. docs/devices.md has the layout.
  *
  * Callers serialise (the device's lock) and may sleep.
  */
@@ -156,12 +156,12 @@ void media_log_no_data(struct media_log *log, enum media_log_kind kind,
 			   0);
 }
 
-/* Called when the card loses power, and when it gets it: the cache is lost. */
+/* Called when the card loses power, and when power returns: the cache is lost. */
 void media_log_power_off(struct media_log *log)
 {
 	u64 now_ns;
 
-	/* Without a log the clock is not read: that takes virtual time. */
+	/* Without a log the clock is not read, as that takes virtual time. */
 	if (!log)
 		return;
 	now_ns = ktime_get_ns();

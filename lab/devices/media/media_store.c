@@ -6,13 +6,13 @@
  * zeroes only, cost nothing and read as zeroes. A file (media_file) is sparse where the host's file
  * system is, and outlives the guest.
  *
- * Cached: pages in memory on top, accepted by the card's volatile cache and not yet stable.
- * A cached page is complete: its first write copies what is stable underneath, so draining
- * writes whole pages, and a loss of power drops them.
+ * Cached: pages in memory on top, accepted by the card's volatile cache and not yet stable. A
+ * cached page is complete: its first write copies the stable data underneath. So draining writes
+ * whole pages, and a loss of power drops them.
  *
- * Callers serialise (the device's lock) and may sleep. Requests can come from memory reclaim,
- * hence no allocation here may start I/O. Such allocations block forever rather than fail, so the
- * pages are counted, and a write beyond the limit fails instead.
+ * Callers serialise (the device's lock) and may sleep. Memory reclaim can cause requests, so no
+ * allocation here may start I/O. Such allocations block forever rather than fail, so the pages are
+ * counted, and a write beyond the limit fails instead.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -85,7 +85,7 @@ void media_store_destroy(struct media_store *store)
 	kfree(store);
 }
 
-/* What to do with @bytes at offset @at of a page; they lie at @done in the job's buffer. */
+/* A function for @bytes at offset @at of a page; they are at @done in the job's buffer. */
 typedef int page_fn(void *context, unsigned long page, size_t at, size_t bytes, size_t done);
 
 static int walk_pages(u64 pos, size_t len, page_fn *each, void *context)
@@ -217,7 +217,7 @@ static int cached_update_page(void *context, unsigned long page, size_t at, size
 	return 0;
 }
 
-/* Directly to the stable layer; a cached page on top must not hide it. */
+/* Writes to the stable layer; a cached page on top must not hide the data. */
 int media_store_write(struct media_store *store, u64 pos, const void *from, size_t len)
 {
 	struct page_job job = {.store = store, .from = from};
@@ -261,7 +261,7 @@ int media_store_write_cached(struct media_store *store, u64 pos, const void *fro
 	return walk_pages(pos, len, cached_write_page, &job);
 }
 
-/* Everything cached becomes stable. On error the rest stays cached. */
+/* All cached data becomes stable. After an error the rest stays cached. */
 int media_store_drain(struct media_store *store)
 {
 	unsigned long index;
@@ -300,7 +300,7 @@ static int zero_pages_of_file(struct media_store *store, u64 pos, u64 end)
 	return err;
 }
 
-/* Erase and trim: the range reads as zeroes from now on, and still does after a power cut. */
+/* Erase and trim: from now on the range reads as zeroes, even after a power cut. */
 int media_store_zero(struct media_store *store, u64 pos, u64 len)
 {
 	u64 end = pos + len, first = round_up(pos, STORE_PAGE), last = round_down(end, STORE_PAGE);
