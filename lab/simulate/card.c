@@ -11,7 +11,7 @@ static struct {
 	u64 write_pause_kib, write_pause_ns, erase_base_ns, erase_per_kib_ns, flush_base_ns;
 	u64 write_runs, stall_period_us, stall_low_us, stall_high_us, heat_after_us, heat_percent;
 	u64 slow_period_us, slow_length_us, cache_kib, cache_base_ns, cache_per_kib_ns;
-	u64 ignored; /* size and identity, which change no time */
+	u64 ignored; /* size and identity, which do not affect time */
 } number = {
 	.units = 1,
 	.stripe_kib = 16,
@@ -144,6 +144,6 @@ unsigned long long card_do(const struct card_command *command, unsigned long lon
 	struct flash_result result;
 
 	flash_submit(&flash, &request, now_ns, &result);
-	/* The kernel asks for the status after each write. */
+	/* The kernel requests the status after each write. */
 	return result.finish_ns + (command->op == CARD_WRITE ? number.status_ns : 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A card of the flash model as scheduler.c sees it: numbers in, and for each command the time that
- * it ends. The policy and the flash model each have the kernel's types, so nothing includes both.
+ * A card of the flash model for scheduler.c: takes its numbers, and returns the end of each
+ * command. The policy and the flash model both define the kernel's types, so no file includes both.
  */
 #ifndef CARD_H
 #define CARD_H
@@ -23,15 +23,15 @@ struct card_command {
 	bool is_durable; /* past the cache */
 };
 
-/* Where the number of this name is kept, as the emmc module calls it; NULL: there is none. */
+/* The place of the number that the emmc module calls so; NULL: there is none. */
 unsigned long long *card_number(const char *name, size_t length);
 
-/* Starts with an idle card. False: the numbers do not fit together. */
+/* Starts with an idle card. False: the numbers contradict each other. */
 bool card_begin(unsigned long long seed);
 bool card_has_cache(void);
 unsigned int card_cache_kib(void);
 
-/* Returns when the card has done it. */
+/* Returns the time when the card has done the command. */
 unsigned long long card_do(const struct card_command *command, unsigned long long now_ns);
 
 #endif /* CARD_H */

@@ -7,7 +7,7 @@
 
 static struct k2_stream streams[K2_STREAMS];
 static struct k2_lookahead ahead;
-/* Counts what is in flight, nothing else: the load has its queues. */
+/* Only its count of requests in flight is used: the load has its own queues. */
 static struct k2_policy policy;
 static u32 stream;
 static struct k2_decision decision; /* the last */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * k2's look-ahead as ssd_load.c calls it. The policy and the SSD model each have the kernel's
- * types, so nothing includes both.
+ * k2's look-ahead for ssd_load.c. The policy and the SSD model both define the kernel's types, so
+ * no file includes both.
  */
 #ifndef GUARD_H
 #define GUARD_H
@@ -11,29 +11,29 @@
 #define GUARD_NEVER (~0ULL)
 
 /*
- * At most @inflight_max requests are with the drive. @pace_kb_s: the background writes at this
- * pace; 0: at the one that the policy learns.
+ * At most @inflight_max requests are with the drive. @pace_kb_s: the pace of background writes; 0:
+ * the policy learns it.
  */
 void guard_begin(unsigned int rt_block_us, unsigned int pace_kb_s, unsigned int inflight_max);
 
-/* A request of the real-time process comes, or has ended. */
+/* A request of the real-time process arrives; ends. */
 void guard_rt_arrival(bool write, unsigned long long now_ns);
 void guard_rt_end(unsigned long long now_ns);
 
-/* Of the real-time process or of the background. */
+/* A request of the real-time process or of the background. */
 struct guard_request {
 	bool is_rt;
 	bool write;
 	unsigned int bytes;
 };
 
-/* May it be dispatched while @inflight others are with the drive? Real-time may. */
+/* May it be dispatched while the drive has @inflight others? Real-time always may. */
 bool guard_allows(const struct guard_request *request, unsigned int inflight,
 		  unsigned long long now_ns);
-/* If not, when to ask again unless something ends before. */
+/* If not, when to ask again unless a command ends earlier. */
 unsigned long long guard_wait_until_ns(void);
 
-/* It goes to the drive: called after guard_allows(). Returns its number for guard_done(). */
+/* The drive gets it, after guard_allows(). Returns its number for guard_done(). */
 unsigned int guard_watch(const struct guard_request *request, unsigned int inflight,
 			 unsigned long long now_ns);
 void guard_done(unsigned int flight, unsigned long long now_ns);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define COMMANDS_MAX 1024
-/* More commands than that do not end at one time, unless they take none. */
+/* More commands than this cannot end at one time, unless they take no time. */
 #define ENDED_MAX    1000000
 #define BLOCK_BYTES  512
 #define SECTOR_SHIFT 9
@@ -50,7 +50,7 @@ u32 scheduler_declare(const struct k2_declaration *stated)
 
 void scheduler_limit(enum card_op op, u64 base_ns, u64 per_kib_ns)
 {
-	/* What the host adds is in each command's time. */
+	/* The time of each command includes the host's part. */
 	if (!k2_declared_set_limit(&k2.ahead.declared, op, (u32)base_ns, (u32)per_kib_ns))
 		abort();
 }
@@ -198,7 +198,7 @@ void scheduler_dispatch(u64 now_ns)
 		;
 }
 
-/* Returns whether the request is done as a whole. */
+/* Returns whether the whole request is done. */
 static bool end(struct request *request, u64 now_ns)
 {
 	bool is_done = request->piece_bytes == request->command.bytes;
@@ -230,7 +230,7 @@ static bool end(struct request *request, u64 now_ns)
 	return is_done;
 }
 
-/* A load that waits for commands of no time would never end. */
+/* Fails if commands take no time: the load would never end. */
 static void expect_time_passes(u64 now_ns)
 {
 	k2.ended = k2.ended_ns == now_ns ? k2.ended + 1 : 0;

@@ -26,17 +26,17 @@
 
 static struct load {
 	u64 write; /* 0: reads */
-	u64 bg_write; /* the background writes: as write, unless given */
+	u64 bg_write; /* the background writes; default: as write */
 	u64 sequential;
 	u64 bound; /* K2-x; 0: no scheduler */
-	u64 rt_block_us; /* 0: as many as the bound */
-	u64 pace_kb_s; /* with rt_block_us: of the background's writes, not learned */
+	u64 rt_block_us; /* 0: only the bound limits */
+	u64 pace_kb_s; /* with rt_block_us: pace of the background's writes, not learned */
 	u64 processes; /* of the background */
-	u64 depth; /* requests of each at once */
+	u64 depth; /* outstanding requests of each */
 	u64 pause_us; /* of the real-time process, from an end to the next submission */
-	u64 jitter_us; /* so much more or less, at random */
+	u64 jitter_us; /* random deviation of the pause */
 	u64 span_permille; /* of the capacity that is read or written */
-	u64 rt_span_permille; /* the real-time process's own, behind it; 0: the same */
+	u64 rt_span_permille; /* the real-time process's own part, after that; 0: the same part */
 	u64 samples; /* real-time requests measured */
 	u64 warm_ms; /* not measured, at the start */
 	u64 seed;
@@ -78,7 +78,7 @@ static struct ssd drive;
 
 /* Process 0 is the real-time one. */
 static struct process {
-	u64 first; /* slots that it reads or writes: from here, so many */
+	u64 first; /* its range of slots: start and length */
 	u64 slots;
 	u64 next; /* when sequential */
 } process[FILES_MAX];
@@ -95,7 +95,7 @@ static u32 free_tag;
 static u32 waiting_head = TAGS, waiting_tail = TAGS; /* of the background, under a bound */
 static u32 rt_waiting = TAGS;
 static u64 in_flight, now_ns, rt_next_ns, random_state;
-static u64 wait_until_ns = SSD_NEVER; /* the background gives way to real-time that is expected */
+static u64 wait_until_ns = SSD_NEVER; /* until then background waits for expected real-time */
 static u64 *latency_ns, latencies, measured_slots, measured_from_ns;
 
 static u64 below(u64 limit)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Real-time threads with all kinds of arrivals next to a background that never pauses, on a card,
- * with k2's policy, without a kernel: how long do the requests take, and what does the background
- * get?
+ * with k2's policy, without a kernel. Measures the times of the requests and the throughput of the
+ * background.
  *
  * The card is the lab's flash model, the decisions are those of kernel/policy (scheduler.c). A
  * thread has one request at a time; where it is late, it catches up. Prints one line of JSON.
  *
  * By hand: make -C lab/simulate, then build/simulate/stream_load [NAME=NUMBER]... [thread
- * [NAME=NUMBER]...]..., with the numbers of the card (card.c) and those below; what comes after the
- * word thread is of that thread.
+ * [NAME=NUMBER]...]..., with the numbers of the card (card.c) and those below. Numbers after the
+ * word thread belong to that thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,16 +42,16 @@ static struct {
 
 struct thread_numbers {
 	u64 write, level, kib, process;
-	u64 period_us, jitter_us; /* a grid, and so much before or after a place */
+	u64 period_us, jitter_us; /* a grid, and the largest deviation from a place */
 	u64 drift_ppm, period2_us, period2_at_ms;
-	u64 think_us, think_jitter_us; /* from an end to the next request, instead */
+	u64 think_us, think_jitter_us; /* instead: from an end to the next request */
 	u64 poisson_us; /* mean of a random gap, after min_us */
 	u64 min_us;
 	u64 burst; /* requests one after the other at each place */
 	u64 on_ms, off_ms;
-	u64 late_us, late_every_ms, late_skips; /* it is late so much, so often */
-	u64 life_ms, dead_us; /* a new thread each so often, after so long */
-	u64 threads; /* each request is of the next of so many threads; 0: of one */
+	u64 late_us, late_every_ms, late_skips; /* how late it is, and how often */
+	u64 life_ms, dead_us; /* how long a thread lives, and the time to the next one */
+	u64 threads; /* this many threads take turns; 0: there is one */
 	u64 start_ms, stop_ms;
 };
 
@@ -90,7 +90,7 @@ static double spread_ns(u64 jitter_us)
 	return (2 * uniform() - 1) * (double)(jitter_us * US_NS);
 }
 
-/* -ln(x) for 0 < x <= 1, without the mathematical library. */
+/* -ln(x) for 0 < x <= 1, without the math library. */
 static double minus_ln(double x)
 {
 	double y = 0, term, power, ratio;
@@ -121,7 +121,7 @@ static u64 period_us(const struct thread_numbers *number)
 	return number->period_us;
 }
 
-/* The next place that is not in a pause. */
+/* Moves to the next place that is not in a pause. */
 static void leave_pause(struct thread *thread, double *place_ns)
 {
 	double cycle_ns = (double)((thread->number.on_ms + thread->number.off_ms) * MS_NS);
@@ -151,7 +151,7 @@ static void plan_late(struct thread *thread)
 		thread->grid_ns += (double)(period_us(number) * US_NS);
 }
 
-/* A thread ends, and the next is born. */
+/* A thread ends, and the next one starts. */
 static void plan_life(struct thread *thread)
 {
 	struct thread_numbers *number = &thread->number;
@@ -200,7 +200,7 @@ static u64 random_sector(u32 bytes)
 	return below(SECTORS / sectors) * sectors;
 }
 
-/* Each life is another thread, and so is each turn in a pool. */
+/* Each life is a new thread, and so is each turn in a pool. */
 static u32 key_of(const struct thread *thread)
 {
 	u32 number = (u32)(thread - threads) + 1;

@@ -11,11 +11,11 @@ struct load_numbers {
 	u64 inflight_max, split_kib, rt_block_us, background_wait_ms_max, max_sectors_kb;
 	u64 host_us; /* added to each command */
 	u64 bg_read, bg_write, bg_kib, bg_durable, bg_discard_kib;
-	u64 bg_flush_us; /* least distance of flushes; 0: none */
+	u64 bg_flush_us; /* shortest time between flushes; 0: none */
 	u64 bg_depth; /* requests queued */
-	u64 bg_whole; /* none may be split */
+	u64 bg_whole; /* no request may be split */
 	u64 fua_bypasses; /* as on 6.1 */
-	u64 greedy; /* background is always there, and as large as it can be; tasks are periodic */
+	u64 greedy; /* background is always queued, as large as possible; tasks are periodic */
 	/* Limits of the card's times, for declared tasks. */
 	u64 read_limit_ns, read_limit_per_kib_ns, write_limit_ns, write_limit_per_kib_ns;
 	u64 trials, periods, load_seed;
@@ -23,16 +23,16 @@ struct load_numbers {
 
 struct task_numbers {
 	u64 write, durable, level, kib, period_us, jitter_us, cpu_us;
-	u64 ios, at_once; /* per job, and of these submitted together */
-	u64 block_us, think_us, exact; /* it is declared, if block_us is not 0 */
+	u64 ios, at_once; /* per job, and how many of them are submitted together */
+	u64 block_us, think_us, exact; /* the task is declared if block_us is not 0 */
 };
 
 extern struct load_numbers load;
-/* As many as there are tasks. */
+/* One entry per task. */
 extern struct task_numbers task_numbers[TASKS_MAX];
 extern u32 task_count;
 
-/* Takes them from the command line. False: something is wrong with it, which was printed. */
+/* Parses the command line. False: it is invalid, and the reason was printed. */
 bool task_numbers_parse(int count, char **words);
 
 #endif /* TASK_NUMBERS_H */

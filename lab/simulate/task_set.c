@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A task set (docs/spec/tasks-1.md) on a card, with k2's policy, without a kernel: how long do its
- * jobs take at most?
+ * A task set (docs/spec/tasks-1.md) on a card, with k2's policy, without a kernel. Measures the
+ * longest time of its jobs.
  *
- * Looks for the worst: many short trials, each with other phases, jitter at its limits, and a
- * background that prefers large, small, cache-sized or short-lived requests, at times none. The
- * card is the lab's flash model, the decisions are those of kernel/policy (scheduler.c). Prints one
- * line of JSON. Called by tests/bound.
+ * It searches for the worst case in many short trials. Each has other phases, jitter at its limits,
+ * and a background that prefers large, small, cache-sized or short-lived requests, or none at
+ * times. The card is the lab's flash model; kernel/policy decides (scheduler.c). Prints one line of
+ * JSON. Called by tests/bound.
  *
  * By hand: make -C lab/simulate, then build/simulate/task_set [NAME=NUMBER]... [task
- * [NAME=NUMBER]...]..., with the numbers of the card (card.c) and those below; what comes after the
- * word task is of that task.
+ * [NAME=NUMBER]...]..., with the numbers of the card (card.c) and those below. Numbers after the
+ * word task belong to that task.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +27,11 @@
 #define OWNER_NONE  TASKS_MAX
 #define OWNER_FLUSH (OWNER_NONE + PROCESSES)
 #define SECTORS	    4194304ULL
-/* Trials begin here, after jitter that is negative. */
+/* Trials begin here, so that negative jitter stays above 0. */
 #define BEGIN_NS (200 * MS_NS)
 
 enum task_state {
-	WAITS, /* for its time */
+	WAITS, /* for its release */
 	COMPUTES, /* before I/Os */
 	AT_IO,
 	AT_FLUSH,
@@ -41,9 +41,9 @@ enum task_state {
 static struct task {
 	struct task_numbers number;
 	enum task_state state;
-	u64 place_ns, release_ns; /* of the next job: without and with jitter */
-	u64 job_ns, io_ns; /* when this job was released, and these I/Os begun */
-	u64 due_ns; /* of the state */
+	u64 place_ns, release_ns; /* of the next job, without and with jitter */
+	u64 job_ns, io_ns; /* when this job was released, and when its I/Os began */
+	u64 due_ns; /* the end of the state */
 	u64 ios_left, ios_now;
 	u32 parts_left;
 	u64 cpu_after_ns;
@@ -55,7 +55,7 @@ static struct task {
 
 static struct request requests[REQUESTS_MAX], *free_requests;
 static u64 now_ns, random_state;
-/* What the background submits after each task's first job, and for how long that is counted. */
+/* Bytes that the background submits after each task's first job, and the time counted. */
 static u64 background_bytes, counted_from_ns, counted_ns;
 
 enum habit {
@@ -72,7 +72,7 @@ static struct {
 	enum habit habit;
 	u32 queued;
 	u64 toggle_every_ns, toggle_ns, flush_ns;
-	/* The kernel has one at the card, and makes one of those that wait. */
+	/* The kernel has one flush at the card, and merges all waiting ones into the next. */
 	bool flush_at_card, flush_waits;
 } background;
 
@@ -221,7 +221,7 @@ static void begin_job(struct task *task, bool is_sporadic)
 	compute(task);
 }
 
-/* Does what is due; returns whether anything was. */
+/* Does the task's due work; returns whether there was any. */
 static bool run_task(struct task *task)
 {
 	if (task->due_ns > now_ns)
@@ -294,7 +294,7 @@ static struct card_command background_command(void)
 	if (load.bg_write && (!load.bg_read || below(2)))
 		command.op = CARD_WRITE;
 	command.bytes = background_kib(command.op) * KIB;
-	/* The block layer takes FUA away where there is no cache. */
+	/* The block layer removes FUA if the card has no cache. */
 	command.is_durable = command.op == CARD_WRITE && load.bg_durable && !below(4) &&
 			     card_has_cache();
 	return command;
@@ -344,7 +344,7 @@ static bool run_background(void)
 
 /* Trials. */
 
-/* Jitter moves the arrival of a request, and so does computing before it. */
+/* Jitter moves the arrival of a request; so does computation before it. */
 static void declare(struct task *task)
 {
 	const struct task_numbers *number = &task->number;

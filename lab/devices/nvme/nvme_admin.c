@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Admin commands (section 5): queues, features, abort, asynchronous events. All but the requests
- * for events are executed by the worker, behind the data of I/O commands that came before them.
+ * Admin commands (section 5): queues, features, abort, asynchronous events. The worker executes all
+ * but the requests for events, after the data of I/O commands that came before them.
  */
 #include "steady_nvme.h"
 
-/* Feature 7: as many submission as completion queues, one less each. */
+/* Feature 7: the numbers of submission and of completion queues, each minus one. */
 #define QUEUES_FEATURE 0x10001
 
 static u16 invalid_field(void)
@@ -28,7 +28,7 @@ void snvme_admin_start(struct snvme *dev, struct snvme_slot *slot, u64 now_ns)
 	snvme_give_to_worker(dev, slot);
 }
 
-/* A new queue lies in one piece of memory of a page's alignment. */
+/* The memory of a new queue must be contiguous and aligned to a page. */
 static u16 check_new_queue(const struct snvme *dev, u16 id, bool exists, u32 entries,
 			   u32 entry_bytes, u64 base, u16 flags)
 {
@@ -150,14 +150,14 @@ static u16 set_features(struct snvme *dev, struct snvme_slot *slot)
 		dev->feature[id] = value;
 		return 0;
 	}
-	/* 65536 queues are no number of queues (5.21.1.7); else the host gets all there are. */
+	/* A request for 65536 queues is invalid (5.21.1.7); any other gets all queues there are. */
 	if ((value & 0xffff) == 0xffff || value >> 16 == 0xffff)
 		return invalid_field();
 	slot->result = dev->feature[id];
 	return 0;
 }
 
-/* Only a command without answer is worth to be aborted; others end by themselves. */
+/* Only a command that gets no answer needs an abort; others end by themselves. */
 static void abort_command(struct snvme *dev, struct snvme_slot *abort)
 {
 	const struct nvme_abort_cmd *command = &abort->command.abort;
@@ -178,7 +178,7 @@ static void abort_command(struct snvme *dev, struct snvme_slot *abort)
 	}
 }
 
-/* What changes queues, features, or other commands. */
+/* Executes commands that change queues, features, or other commands. */
 static u16 execute_locked(struct snvme *dev, struct snvme_slot *slot)
 {
 	const struct nvme_command *command = &slot->command;

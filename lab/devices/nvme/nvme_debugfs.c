@@ -2,7 +2,7 @@
 /*
  * debugfs steady_nvme/
  *   stats          one "key value" per line
- *   inflight_max   the most I/O commands that were with the drive at once; write 0: from now on
+ *   inflight_max   the most I/O commands that the drive had at a time; write 0 to restart
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>

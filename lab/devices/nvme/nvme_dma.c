@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The host's memory that a command points to: two PRP entries, the second of which may be a list
- * (section 4.3). An address is one of the guest's memory, as no IOMMU is in between.
+ * (section 4.3). Addresses are those of the guest's memory, as there is no IOMMU.
  *
- * An entry that is wrong gives the status of the specification. Memory beyond the guest's is not
- * touched, nor is the kernel's image: no driver maps it, parts of it are read-only, and there are
- * holes in it, where an access would be a fault of the kernel.
+ * A wrong entry gives the status of the specification. Memory beyond the guest's is not accessed,
+ * nor is the kernel's image: no driver maps it, parts of it are read-only, and an access to its
+ * holes would be a fault of the kernel.
  */
 #include <asm/byteorder.h>
 #include <linux/io.h>
@@ -16,14 +16,14 @@
 
 #define PRP_ENTRIES (SNVME_PAGE / sizeof(__le64))
 
-/* The page of zeroes is reserved as the kernel's image is, and may be written to a drive. */
+/* The page of zeroes is reserved like the kernel's image, but may be written to a drive. */
 static bool may_be_mapped(unsigned long pfn)
 {
 	return pfn_valid(pfn) &&
 	       (!PageReserved(pfn_to_page(pfn)) || pfn_to_page(pfn) == ZERO_PAGE(0));
 }
 
-/* The memory at @address, or NULL unless all of @bytes is there and a driver may map it. */
+/* The memory at @address. NULL unless all of @bytes exists and a driver may map it. */
 void *snvme_dma_memory(u64 address, u64 bytes)
 {
 	u64 last = address + bytes - 1;
@@ -65,7 +65,7 @@ static u16 next_page(struct prp_walk *walk, u64 address)
 	return segment(walk, address);
 }
 
-/* The last entry of a list's page points to the next one if there is more than fits. */
+/* If a list has more entries than fit, the last one on its page points to the next page. */
 static u16 prp_list(struct prp_walk *walk, u64 list)
 {
 	while (walk->done < walk->bytes) {
@@ -93,8 +93,8 @@ static u16 prp_list(struct prp_walk *walk, u64 list)
 }
 
 /*
- * Calls @each for all of @bytes in order; without it the entries are checked only. Returns a status
- * code: of the entries, or what @each returned other than 0.
+ * Calls @each for all of @bytes in order. Without @each, only the entries are checked. Returns the
+ * status code of the entries, or the first result of @each that is not 0.
  */
 u16 snvme_dma_walk(u64 prp1, u64 prp2, u32 bytes, snvme_segment_fn *each, void *context)
 {

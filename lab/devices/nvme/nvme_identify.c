@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Identify (section 5.15): what the controller and its namespaces are. */
+/* Identify (section 5.15): describes the controller and its namespaces. */
 #include <linux/ctype.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -11,7 +11,7 @@
 #define ENTRY_SIZES	 0x11 /* required and largest, as shifts */
 #define KELVIN_0_C	 273
 
-/* ASCII fields are padded with blanks, and have no end. */
+/* ASCII fields are padded with blanks, without a terminating 0. */
 static void put_text(char *to, size_t bytes, const char *text)
 {
 	size_t used = min(bytes, strlen(text));
@@ -49,7 +49,7 @@ static void identify_controller(const struct snvme *dev, struct nvme_id_ctrl *id
 		 config->ssd.seed);
 }
 
-/* A name that is the same in each boot. */
+/* The name is the same in each boot. */
 static void put_eui64(const struct snvme *dev, u32 nsid, u8 *to)
 {
 	__be64 name =

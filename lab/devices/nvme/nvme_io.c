@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * I/O commands: what is wrong with them, how long they take, and their data.
+ * I/O commands: checks them, times them, and moves their data.
  *
- * Data move when the command arrives, its answer comes later. This is not observable: a request's
- * data are undefined before its completion. Writes are stored at once, whether the drive's buffer
- * is volatile or not: the power of this drive does not fail.
+ * Data moves when the command arrives, but the answer comes later. No program can observe this: a
+ * request's data is undefined before its completion. Writes are stored at once, even if the drive's
+ * buffer is volatile: the power of this drive does not fail.
  */
 #include <linux/slab.h>
 
@@ -132,11 +132,11 @@ static void give_to_drive(struct snvme *dev, struct snvme_slot *slot, bool fua, 
 
 	slot->parts |= SNVME_TIME;
 	slot->in_drive = true;
-	/* There is room (snvme.rooms), and check() has seen the range. */
+	/* There is room (snvme.rooms), and check() has validated the range. */
 	WARN_ON(!ssd_submit(dev->ssd, &command, now_ns));
 }
 
-/* A write ends on the flash if it says so, or if the host has turned the volatile cache off. */
+/* A write ends on the flash if it has FUA, or if the host has disabled the volatile cache. */
 static bool is_fua(const struct snvme *dev, const struct snvme_slot *slot)
 {
 	if (slot->command.common.opcode != nvme_cmd_write)
@@ -188,7 +188,7 @@ void snvme_io_start(struct snvme *dev, struct snvme_slot *slot, u64 now_ns)
 		dev->stats.failed++;
 		slot->status = kinds[opcode].failure;
 	}
-	/* What a discard is about is in the host's memory: the worker reads it, then times it. */
+	/* The host's memory has the ranges of a discard: the worker reads and then times it. */
 	if (opcode != nvme_cmd_dsm)
 		give_to_drive(dev, slot, fua, now_ns);
 	else if (slot->status)
@@ -237,7 +237,7 @@ static u16 store_zeroes(struct snvme *dev, u64 sector, u64 sectors)
 	return err ? NVME_SC_WRITE_FAULT : 0;
 }
 
-/* Reads the ranges of a discard, and zeroes what they cover if all of them are right. */
+/* Reads the ranges of a discard, and zeroes them if all of them are valid. */
 static u16 discard(struct snvme *dev, struct snvme_slot *slot)
 {
 	const struct nvme_dsm_cmd *dsm = &slot->command.dsm;
@@ -264,7 +264,7 @@ static u16 discard(struct snvme *dev, struct snvme_slot *slot)
 	return status;
 }
 
-/* Gives the next range of a discard to the drive, one after the other; false: there is none. */
+/* Gives the next range of a discard to the drive, one at a time; false: there is none. */
 bool snvme_io_next_range(struct snvme *dev, struct snvme_slot *slot, u64 now_ns)
 {
 	lockdep_assert_held(&dev->lock);

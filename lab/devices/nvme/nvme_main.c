@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Module. The drive exists until the kernel ends: nvme_pci.c says why it cannot be unloaded. */
+/* The module. The drive exists until shutdown: nvme_pci.c explains why it cannot be unloaded. */
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/module.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Module parameters (params/). Those of the timing model have its names and ranges
- * (flash/ssd_params.c). The device specs (experiments/devices) have all of them, too.
+ * (flash/ssd_params.c). The device specs (experiments/devices) also have all of them.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -111,7 +111,7 @@ module_param_cb(gc_reads, &drive_ops, &drive.gc_reads, 0444);
 module_param_cb(used_permille, &drive_ops, &drive.used_permille, 0444);
 module_param_cb(hot_permille, &drive_ops, &drive.hot_permille, 0444);
 
-/* The model's text begins with a name and a colon; the value is put between them. */
+/* The model's text begins with a name and a colon; the value is inserted after them. */
 static void drive_error(const char *text)
 {
 	const struct ssd_number *number = ssd_numbers;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A PCI bus of its own, with one device: the controller.
+ * A separate PCI bus with one device: the controller.
  *
  * The BAR lies in a region of lib/logic_iomem.c, where each access is a function call. Such a
  * region cannot be removed again, so neither can this module.
@@ -13,7 +13,7 @@
 
 #define BUS	     1 /* 0 is UML's own */
 #define WINDOW_START BIT_ULL(40) /* far above the guest's memory */
-#define VENDOR	     0xfff0 /* nobody's, so that the driver applies no quirks */
+#define VENDOR	     0xfff0 /* unassigned, so that the driver applies no quirks */
 #define DEVICE	     0x5344
 #define CONFIG_BYTES 256
 #define AT_MSIX	     0x40 /* the capability */
@@ -94,7 +94,7 @@ static int config_read(struct pci_bus *bus, unsigned int devfn, int where, int s
 	return PCIBIOS_SUCCESSFUL;
 }
 
-/* Interrupts that were held back may go now. */
+/* Raises interrupts that are no longer masked. */
 static void masks_changed(struct snvme *dev)
 {
 	if (dev->interrupts)
@@ -125,7 +125,7 @@ static struct pci_ops config_ops = {
 	.write = config_write,
 };
 
-/* A word of the table, or of the pending bits. */
+/* Reads a word of the table, or of the pending bits. */
 static u32 msix_read(const struct snvme *dev, u32 offset)
 {
 	u32 at = offset - SNVME_BAR_MSIX_TABLE;
@@ -206,14 +206,14 @@ int snvme_pci_create(struct snvme *dev)
 	return 0;
 }
 
-/* Before snvme_pci_start() only. */
+/* Called only before snvme_pci_start(). */
 void snvme_pci_destroy(void)
 {
 	pci_free_resource_list(&bridge->windows);
 	pci_free_host_bridge(bridge);
 }
 
-/* The device appears, now or when the driver is loaded. There is no way back from success. */
+/* Makes the device appear, now or when the driver is loaded. Success cannot be undone. */
 int snvme_pci_start(void)
 {
 	int err = logic_iomem_add_region(&window, &window_ops);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queues: commands come out of submission queues, wait in a slot for what they take, and their
- * answers go into completion queues. One timer does all that is due, and only it interrupts the
- * host: no lock of the controller may be held then, because the host answers with a doorbell.
+ * Queues: commands come out of submission queues and wait in a slot for their parts. Their answers
+ * go into completion queues. One timer runs all due events, and only it interrupts the host. No
+ * lock of the controller may be held then, because the host answers with a doorbell.
  */
 #include <linux/irq.h>
 #include <linux/irqdesc.h>
@@ -29,7 +29,7 @@ static void timer_now(struct snvme *dev)
 	snvme_timer_at(dev, 0);
 }
 
-/* The next moment at which something happens by itself. */
+/* Sets the timer to the next event. */
 static void timer_next(struct snvme *dev)
 {
 	struct snvme_slot *first;
@@ -62,7 +62,7 @@ static void slot_put(struct snvme *dev, struct snvme_slot *slot)
 	list_move(&slot->link, &dev->free);
 }
 
-/* The command takes a fixed time and nothing of the drive's: refused, or an admin command. */
+/* The command takes a fixed time and does not use the drive: rejected, or an admin command. */
 void snvme_wait_fixed(struct snvme *dev, struct snvme_slot *slot, u64 now_ns)
 {
 	slot->parts |= SNVME_TIME;
@@ -77,7 +77,7 @@ void snvme_give_to_worker(struct snvme *dev, struct snvme_slot *slot)
 	queue_work(dev->workers, &dev->worker);
 }
 
-/* One of the things the command waits for is done; the last one makes its answer ready. */
+/* A part of the command is done; the last part makes its answer ready. */
 void snvme_part_done(struct snvme *dev, struct snvme_slot *slot, enum snvme_part part)
 {
 	struct snvme_cq *cq = &dev->cq[dev->sq[slot->sq].cq];
@@ -97,7 +97,7 @@ void snvme_part_done(struct snvme *dev, struct snvme_slot *slot, enum snvme_part
 }
 
 /*
- * The command's queue is gone, or the controller is reset: no answer. The drive cannot be stopped.
+ * No answer: the command's queue is gone, or the controller is reset. The drive cannot stop it.
  */
 void snvme_abandon(struct snvme *dev, struct snvme_slot *slot)
 {
@@ -128,7 +128,7 @@ static void put_answer(struct snvme *dev, struct snvme_cq *cq, struct snvme_slot
 	entry->sq_head = cpu_to_le16(dev->sq[slot->sq].head);
 	entry->sq_id = cpu_to_le16(slot->sq);
 	entry->command_id = slot->command.common.command_id;
-	/* The host polls for the phase, which makes the entry valid. */
+	/* The host polls the phase, which validates the entry. */
 	smp_wmb();
 	WRITE_ONCE(entry->status, cpu_to_le16(slot->status << 1 | cq->phase));
 	cq->tail = (cq->tail + 1) % cq->entries;
@@ -222,7 +222,7 @@ static void run_fixed(struct snvme *dev, u64 now_ns)
 	}
 }
 
-/* Takes the interrupts that are neither masked nor off; @data: what the host asked to be sent. */
+/* Takes the interrupts that are enabled and not masked; @data: the host's message of each. */
 static u32 take_interrupts(struct snvme *dev, u32 *data)
 {
 	u32 vector, count = 0;
@@ -250,7 +250,7 @@ static enum hrtimer_restart timer_fires(struct hrtimer *timer)
 	u64 now_ns;
 
 	spin_lock_irqsave(&dev->lock, flags);
-	/* What becomes due below is done below. */
+	/* Events that become due below are handled below. */
 	dev->timer_ns = 0;
 	now_ns = ktime_get_ns();
 	run_drive(dev, now_ns);
@@ -342,8 +342,8 @@ void snvme_cq_stop(struct snvme *dev, u16 id)
 }
 
 /*
- * An asynchronous event: answers a request for events if the host has one with the controller. Else
- * it is lost, as is one while another waits to be read.
+ * An asynchronous event answers a request for events if the controller has one. Else it is lost, as
+ * is one that comes while another waits to be read.
  */
 void snvme_event(struct snvme *dev, u8 type, u8 info, u8 log)
 {
@@ -391,7 +391,7 @@ int snvme_queues_create(struct snvme *dev)
 	return 0;
 }
 
-/* Only before the device can be seen. */
+/* Called only before the device is visible. */
 void snvme_queues_destroy(struct snvme *dev)
 {
 	destroy_workqueue(dev->workers);

@@ -2,8 +2,8 @@
 /*
  * Registers of the controller (section 3.1), doorbells, and reset.
  *
- * A reset is done by the worker, behind the work that it has: RDY goes to 0 only when the
- * controller writes to the host's memory no longer.
+ * The worker does a reset after all its other work: RDY becomes 0 only when the controller no
+ * longer writes to the host's memory.
  */
 #include "steady_nvme.h"
 
@@ -17,7 +17,7 @@
 #define EVENT_WRONG_DOORBELL_REGISTER 0
 #define EVENT_WRONG_DOORBELL_VALUE    1
 
-/* Of a half of AQA. */
+/* The number of entries in one half of AQA. */
 static u32 admin_entries(u32 half)
 {
 	return (half & 0xfff) + 1;
@@ -50,7 +50,7 @@ static u64 register64(const struct snvme *dev, u32 offset)
 	return 0;
 }
 
-/* Of 4 or 8 bytes, aligned; anything else reads as 0. */
+/* Reads 4 or 8 aligned bytes; any other access returns 0. */
 u64 snvme_register_read(struct snvme *dev, u32 offset, int bytes)
 {
 	u64 value;
@@ -62,7 +62,7 @@ u64 snvme_register_read(struct snvme *dev, u32 offset, int bytes)
 	return bytes == 4 ? lower_32_bits(value) : value;
 }
 
-/* What the host has asked for in CC, AQA, ASQ and ACQ is possible. */
+/* Can the controller start with the host's CC, AQA, ASQ and ACQ? */
 static bool can_start(const struct snvme *dev)
 {
 	u64 sq_bytes = admin_entries(dev->aqa) * sizeof(struct nvme_command);
@@ -85,7 +85,7 @@ static void start(struct snvme *dev)
 	dev->csts |= NVME_CSTS_RDY;
 }
 
-/* Called by the worker, with the lock held, when all its work is done. */
+/* Called by the worker, with the lock held, after all its work. */
 void snvme_reset(struct snvme *dev)
 {
 	u32 id;
@@ -98,7 +98,7 @@ void snvme_reset(struct snvme *dev)
 	dev->stalled = false;
 	dev->csts = 0;
 	dev->resetting = false;
-	/* The host was too fast: it has to wait for RDY first. */
+	/* The host must wait for RDY before it enables the controller. */
 	if (dev->cc & NVME_CC_ENABLE)
 		start(dev);
 }
@@ -116,7 +116,7 @@ static void write_cc(struct snvme *dev, u32 value)
 	} else if (changed & NVME_CC_ENABLE && !dev->resetting) {
 		start(dev);
 	}
-	/* The drive keeps what it has: nothing is left to do. */
+	/* The drive never loses data, so a shutdown has nothing to do. */
 	if (value & NVME_CC_SHN_MASK)
 		dev->csts = (dev->csts & ~NVME_CSTS_SHST_MASK) | NVME_CSTS_SHST_CMPLT;
 	else
@@ -132,7 +132,7 @@ static u64 replace_half(u64 old, u32 half, u32 value)
 
 static void write32(struct snvme *dev, u32 offset, u32 value)
 {
-	/* The others are read-only, or of no use with MSI-X. */
+	/* All other registers are read-only, or unused with MSI-X. */
 	if (offset == NVME_REG_CC) {
 		write_cc(dev, value);
 		return;

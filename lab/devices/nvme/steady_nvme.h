@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steady_nvme: an NVMe SSD in software, driven by the kernel's own PCI driver nvme, so that
- * everything from the block layer down to the interrupt is the kernel's code.
+ * steady_nvme: an NVMe SSD in software. The kernel's own PCI driver nvme drives it, so all code
+ * from the block layer down to the interrupt is the kernel's.
  *
  *   nvme_params     converts module parameters to struct snvme_config.
  *   nvme_pci        has a PCI bus with one device: configuration space, BAR, MSI-X.
@@ -11,9 +11,9 @@
  *   nvme_admin      runs admin commands. nvme_identify, nvme_logs: their results.
  *   nvme_dma        accesses the memory that a command points to.
  *
- * A doorbell is a function call (lib/logic_iomem.c), in any context. It takes the commands and
- * gives them to the timing model; what may sleep, contents and admin commands, is done by a worker.
- * A command is answered, from the timer's interrupt, when both are through with it.
+ * A doorbell is a function call (lib/logic_iomem.c), in any context. It takes commands and gives
+ * them to the timing model. A worker does the work that may sleep: contents and admin commands. The
+ * timer's interrupt answers a command when both are done with it.
  *
  * Specification: NVM Express 1.3d; section numbers refer to it.
  */
@@ -40,7 +40,7 @@
 #define SNVME_SECTOR_BYTES   512
 #define SNVME_EVENTS_MAX     4 /* asynchronous event requests */
 #define SNVME_FEATURES	     (NVME_FEAT_ASYNC_EVENT + 1)
-/* Beyond those that the drive takes: admin commands, events, and commands that get no answer. */
+/* For admin commands, events and commands without answer, besides those of the drive. */
 #define SNVME_SLOTS_MORE 64
 #define SNVME_DNR	 0x4000 /* Do Not Retry; the kernel renamed its own */
 
@@ -58,7 +58,7 @@ struct snvme_config {
 	u32 queues; /* I/O queue pairs */
 	u32 queue_entries;
 	u32 mdts_kib;
-	u32 admin_ns; /* time of an admin command, and of one that is refused */
+	u32 admin_ns; /* time of an admin command, and of a rejected command */
 	bool volatile_cache;
 	u32 fault_count;
 	struct flash_fault fault[FLASH_FAULTS_MAX];
@@ -85,10 +85,10 @@ struct snvme_cq {
 	u32 head;
 	u32 tail;
 	u64 base;
-	struct list_head answers; /* slots that are done */
+	struct list_head answers; /* finished slots */
 };
 
-enum snvme_part { /* what a command waits for */
+enum snvme_part { /* the parts that a command waits for */
 	SNVME_TIME = BIT(0),
 	SNVME_WORK = BIT(1), /* the worker */
 };
@@ -99,11 +99,11 @@ struct snvme_slot {
 	struct list_head due_link; /* in snvme.due, while its time is fixed */
 	struct nvme_command command;
 	u16 sq;
-	u8 parts; /* SNVME_*, that are left */
+	u8 parts; /* SNVME_*, not done yet */
 	bool busy;
 	bool room; /* counted in snvme.rooms */
-	bool in_drive; /* the timing model has it */
-	bool silent; /* no answer, by an injected fault, unless it is aborted */
+	bool in_drive; /* the timing model has the command */
+	bool silent; /* an injected fault: no answer unless it is aborted */
 	bool event; /* an asynchronous event request */
 	bool orphan; /* its queue is gone: no answer */
 	u16 status;
@@ -113,7 +113,7 @@ struct snvme_slot {
 	enum ssd_op op;
 	u64 sector; /* of the drive */
 	u32 sectors;
-	struct nvme_dsm_range *ranges; /* discards: those that the drive has not had yet */
+	struct nvme_dsm_range *ranges; /* for discards: ranges that the drive has not had yet */
 	u32 range;
 	u32 range_count;
 };
@@ -130,7 +130,7 @@ struct snvme_stats {
 	u64 admin;
 	u64 failed; /* by an injected fault */
 	u64 silent;
-	u64 refused; /* answered with an error of the host's */
+	u64 refused; /* answered with an error that the host has caused */
 	u64 interrupts;
 	u32 inflight; /* I/O commands */
 	u32 inflight_max;
@@ -152,7 +152,7 @@ struct snvme {
 	const struct snvme_config *config;
 	struct media_store *store; /* the worker's */
 
-	spinlock_t lock; /* all below */
+	spinlock_t lock; /* protects all below */
 	struct ssd *ssd;
 	void *ssd_memory;
 
@@ -173,7 +173,7 @@ struct snvme {
 	struct list_head due; /* slots with fixed times, in their order */
 	struct list_head work_list;
 	bool stalled; /* a queue has commands that found no room */
-	u32 rooms; /* of the timing model, that are taken */
+	u32 rooms; /* used places of the timing model */
 	u32 events; /* asynchronous event requests */
 
 	struct hrtimer timer;

@@ -60,7 +60,7 @@ int param_name_check(const char *key, const char *text, size_t chars)
 	return -EINVAL;
 }
 
-/* Cuts the next word off *rest and finds it in @words. */
+/* Takes the next word from *rest and finds it in @words. */
 static int next_word(char **rest, const char *const *words, size_t count)
 {
 	char *word = strsep(rest, ":");

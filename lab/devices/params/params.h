@@ -35,8 +35,8 @@ int param_number_parse(const char *key, const char *text, u64 min, u64 max, u64 
 int param_name_check(const char *key, const char *text, size_t chars);
 
 /*
- * Faults, each as operation:outcome:when:first[-last], for instance read:error:sectors:2048-4095.
- * -EINVAL, with a line in the log, if one is not understood.
+ * Faults, each as operation:outcome:when:first[-last], such as read:error:sectors:2048-4095.
+ * -EINVAL, with a line in the log, if one is invalid.
  */
 int param_faults_parse(char *const *texts, u32 count, struct flash_fault *faults);
 
