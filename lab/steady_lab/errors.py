@@ -3,7 +3,7 @@
 
 
 class LabError(Exception):
-    """An error for the user: what is wrong, with which value, and what to do."""
+    """An error for the user: the fault, the value, and the fix."""
 
 
 class SpecError(LabError):

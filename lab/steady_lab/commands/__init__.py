@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The subcommands of `steady-lab`: their options, and what they print."""
+"""The subcommands of `steady-lab`: their options and their output."""

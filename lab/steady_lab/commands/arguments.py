@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Options and types of values that subcommands share; an error names what is allowed."""
+"""Options and types of values that subcommands share; an error names the valid values."""
 
 import argparse
 from collections.abc import Callable

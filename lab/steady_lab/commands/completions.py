@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab completions`: what a shell completes the command line with, from the parser itself.
+"""`steady-lab completions`: a script for a shell's completions, made from the parser itself.
 
 The script is complete in itself: a shell does not start Python for each word.
 """
@@ -113,7 +113,7 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
 
 
 def _choices(action: argparse.Action) -> list[str]:
-    """Return what may follow an option; of a device, the lab's names."""
+    """Return the values that may follow an option; for a device, the lab's names."""
     names: dict[str, Callable[[], list[str]]] = {"NAME|SPEC": device_names}
     if isinstance(action.metavar, str) and action.metavar in names:
         return names[action.metavar]()

@@ -116,7 +116,7 @@ def _run_fit(arguments: argparse.Namespace) -> int:
 
 
 def _fit_ssd(published: ssd_fit.Published) -> list[str]:
-    """Search, print what was found, and return where the specs differ."""
+    """Search, print the result, and return where the specs differ from it."""
     drive = load_device(SPEC["half full"])
     print(f"\n{drive.name}:", flush=True)
     build()

@@ -32,7 +32,7 @@ def _scheduler(text: str) -> str:
 
 @contextmanager
 def executor_on(scheduler: str | None) -> Iterator[Callable[[int], Executor]]:
-    """What makes the executor for so many jobs: of this machine, or of a scheduler's workers."""
+    """Yield a maker of executors for N jobs: on this machine, or on a scheduler's workers."""
     if scheduler is None:
         yield LocalPool
         return

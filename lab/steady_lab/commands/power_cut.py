@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab power-cut`: what a card holds after a power cut, from the write log of one boot."""
+"""`steady-lab power-cut`: a card's contents after a power cut, from the write log of one boot."""
 
 import argparse
 import re

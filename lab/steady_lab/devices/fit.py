@@ -71,7 +71,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Timing:
-    """What the model needs to know of one direction; times in us."""
+    """The numbers of the model for one direction; times in us."""
 
     base: float
     per_kib: float

@@ -60,7 +60,7 @@ def load_device(path: Path) -> DeviceSpec:
 
 
 def parse_device(raw: dict[str, Any], where: str) -> DeviceSpec:
-    """Checks what a device spec's TOML holds; `where` starts the text of a SpecError."""
+    """Check the TOML of a device spec; `where` starts the text of a SpecError."""
     spec = Table(raw, where)
     if spec.choice("schema", (SCHEMA, PROFILE_SCHEMA)) == PROFILE_SCHEMA:
         for name in _PROFILE_TABLES:

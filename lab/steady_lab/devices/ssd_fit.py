@@ -49,7 +49,7 @@ SEEDS = (1, 2, 3)
 JOBS = 2
 # Real-time requests of a run of the search, of which there are many.
 SEARCH_SAMPLES = "samples=2000"
-# A change must lower the error by so much to be taken, or else the search follows the scatter.
+# The search takes a change only if it lowers the error by this much; else it follows scatter.
 WORTH = 0.02
 
 
@@ -109,7 +109,7 @@ FITTED = (*COMPUTED, *(one.param for one in FREE))
 
 
 def load_published(path: Path = PUBLISHED) -> Published:
-    """Read what the paper prints. Raises SpecError."""
+    """Read the published numbers of the paper. Raises SpecError."""
     table = Table(load_toml(path), str(path))
     table.choice("schema", (SCHEMA,))
     published = Published(
@@ -212,7 +212,7 @@ def total(
     wanted: list[Case],
     enough: float = math.inf,
 ) -> float:
-    """Return what the search makes small: the sum of the squares of all errors.
+    """Return the error that the search minimises: the sum of the squares of all errors.
 
     It stops when that is more than `enough`. Raises LabError.
     """
@@ -225,7 +225,7 @@ def total(
 
 
 def with_values(drive: Mapping[str, int], values: tuple[int, ...]) -> dict[str, int]:
-    """Return the numbers of a drive with values of FREE, and what follows from a throughput."""
+    """Return a drive's numbers with values of FREE, and those that a throughput determines."""
     made = {**drive, **{one.param: value for one, value in zip(FREE, values, strict=True)}}
     made["read_csb_ns"] = made["read_lsb_ns"] + CSB_LATER_NS
     made["read_msb_ns"] = made["read_lsb_ns"] + MSB_LATER_NS

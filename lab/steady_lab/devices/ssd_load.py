@@ -41,7 +41,7 @@ def build() -> None:
 
 
 def run_load(drive: Mapping[str, int], *words: str) -> dict[str, float]:
-    """Return what the load prints (mb_s, p50_us, p99_us, p999_us, max_us, counters) on a drive.
+    """Return the load's output (mb_s, p50_us, p99_us, p999_us, max_us, counters) for a drive.
 
     `drive` has the numbers of an nvme spec by parameter. Raises LabError.
     """
@@ -55,5 +55,5 @@ def run_load(drive: Mapping[str, int], *words: str) -> dict[str, float]:
 
 @cache
 def simulated(state: str, *words: str) -> dict[str, float]:
-    """Return what the load prints on the committed drive, "half full" or "full"."""
+    """Return the load's output for the committed drive, "half full" or "full"."""
     return run_load(load_device(SPEC[state]).values, *words)

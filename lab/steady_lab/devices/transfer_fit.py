@@ -69,7 +69,7 @@ def cards_of(transfers: list[Transfer]) -> list[DeviceSpec]:
 
 
 def transfer_us(spec: DeviceSpec, op: str, kib: int) -> float:
-    """Return what a request takes by itself, if it does not go on where the last one ended.
+    """Return the time of a single request that does not continue the last one.
 
     Raises SpecError if it would be cut along stripes, which this does not compute.
     """

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Figures: what they declare, the boots they need, their results and claims as numbers."""
+"""Figures: their declarations, their boots, and their results and claims as numbers."""

@@ -40,7 +40,7 @@ FOLDER, OUT = "/run/steadyio/application", "/run/steadyio/out"
 
 @dataclass(frozen=True)
 class Application:
-    """What a spec says of an application."""
+    """The spec of an application."""
 
     name: str
     events: int

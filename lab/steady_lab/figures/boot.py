@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What executors run: a boot that knows its inputs, and what to do with its outcome."""
+"""The unit that executors run: a boot that knows its inputs, and keeps its outcome."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class Boot(Protocol):
 
     @property
     def request(self) -> BootRequest:
-        """Return what the target is asked for; its work folder is where outcomes are kept."""
+        """Return the request to the target; its work folder keeps the outcome."""
 
     def expected_wall_s(self) -> float | None:
         """Return how long it may take; None if unknown."""
 
     def prepare(self) -> None:
-        """Leave in the work folder what the guest needs, and nothing else."""
+        """Prepare the work folder with the guest's inputs, and nothing else."""
 
     def keep(self, outcome: BootResult | BootError) -> None:
-        """Judge what the guest left in the work folder, and keep it; raises LabError."""
+        """Judge the guest's files in the work folder, and keep them; raises LabError."""
 
 
 def run_boot(boot: Boot, cancelled: threading.Event | None = None) -> float:

@@ -73,7 +73,7 @@ Case = tuple[Way, str, Size]
 CASES: tuple[Case, ...] = tuple((way, op, size) for way in WAYS for op in OPS for size in SIZES)
 SMALL_CASES: tuple[Case, ...] = tuple((way, "read", SIZES[0]) for way in WAYS)
 
-# Of a read: a registered buffer costs at most so much of O_DIRECT.
+# A read with a registered buffer costs at most this part of one with O_DIRECT.
 GOALS = {4: 0.65, 64: 0.55, 1024: 0.30}
 
 

@@ -16,10 +16,10 @@ BOUND_MAX = 1e12
 
 @dataclass(frozen=True)
 class Check:
-    """A claim: `quantity` lies within the bounds; `paper` is what the paper found.
+    """A claim: `quantity` lies within the bounds; `paper` is the paper's finding.
 
-    `reason` says why the measured value is another, where it is. Not `reproduced`: it is known not
-    to lie there.
+    `reason` explains a value that differs. Not `reproduced`: the value is known to lie
+    outside.
     """
 
     name: str
@@ -49,7 +49,7 @@ class CheckResult:
 
     @property
     def verdict(self) -> str:
-        """Return PASS, NOT REPRODUCED or FAIL, also if what was not reproduced is."""
+        """Return PASS, NOT REPRODUCED or FAIL; a claim known not to hold fails if it does."""
         if not self.passed:
             return "FAIL"
         return "PASS" if self.check.reproduced else "NOT REPRODUCED"

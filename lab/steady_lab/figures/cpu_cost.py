@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a request costs the CPU under each scheduler, in instructions.
+"""The CPU cost of a request under each scheduler, in instructions.
 
 One boot of the lab kernel runs all cases next to null_blk, and tests/bench/step.c counts every
 instruction between two marks. In virtual time nothing depends on the host, so the counts are the
@@ -64,7 +64,7 @@ class Scheduler:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one load under one scheduler: instructions by part, and events, all per request."""
+    """The costs of one load under one scheduler, per request: instructions by part, and events."""
 
     parts: dict[str, float]
     clock_reads: float

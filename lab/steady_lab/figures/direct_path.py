@@ -73,7 +73,7 @@ class Result:
 
     @property
     def per_call(self) -> float:
-        """Return what a call took."""
+        """Return the cost of a call."""
         return self.took / self.case.calls
 
     @property
@@ -120,7 +120,7 @@ def nvme_cases(spec: DirectPath) -> list[Case]:
 
 
 def calls_of(kib: int, total_mib: int, calls_max: int) -> int:
-    """Return how many calls transfer so much, but one at least."""
+    """Return how many calls transfer this much, but at least one."""
     return max(1, min(calls_max, total_mib * 1024 // kib))
 
 

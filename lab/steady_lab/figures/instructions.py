@@ -59,7 +59,7 @@ def kernel_functions(tree: Path) -> list[Function]:
     """Return the functions of a built kernel, in the order of their addresses.
 
     System.map has no files, and static functions of the same name are in several. The linker puts
-    the functions of a file together, so the one before tells which of these files it is.
+    the functions of a file together, so the function before identifies the file.
     """
     files = _files_of_functions(tree)
     functions = []

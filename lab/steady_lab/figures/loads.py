@@ -56,7 +56,7 @@ class Load(Protocol):
         """Put files into a boot's work folder, before it."""
 
     def command(self, device: DeviceSpec, variant: str) -> list[str]:
-        """Return what the guest runs; its paths are the guest's."""
+        """Return the guest's command; its paths are the guest's."""
 
     def tidy(self, folder: Path) -> None:
         """Remove what nobody needs from the work folder of a finished boot."""
@@ -88,7 +88,7 @@ class BenchLoad:
         """It needs no other files than every boot has."""
 
     def command(self, device: DeviceSpec, variant: str) -> list[str]:
-        """Name the variant; what it means is in the workload."""
+        """Name the variant; the workload defines it."""
         points = () if self.figure.has_all_points else self.figure.workload.points
         return [
             f"{GUEST_PROJECT}/{GUEST_PROGRAM}",
@@ -118,7 +118,7 @@ class ApplicationLoad:
     card_image: str = CARD_IMAGE
 
     def identity(self) -> dict[str, str]:
-        """The programs and what they were given."""
+        """The programs and their arguments."""
         return {"application": self.prepared.sha256}
 
     def give(self, variant: str, folder: Path) -> None:

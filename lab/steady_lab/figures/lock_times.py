@@ -32,7 +32,7 @@ LOCKS = {
 
 @dataclass(frozen=True)
 class Held:
-    """Of one run: how often the locks were taken and waited for, and the instructions meanwhile."""
+    """The locks in one run: how often taken and waited for, and the instructions meanwhile."""
 
     reads: int
     taken: int

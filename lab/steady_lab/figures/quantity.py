@@ -102,7 +102,7 @@ class Alone:
     bg: Point
 
     def left_mib_s(self, measured: Measurements, variant: str, point: Point) -> float:
-        """Return what a cell's real-time requests leave to a background that is never cut.
+        """Return the throughput that a cell's real-time requests leave to unsplit background.
 
         Their share of the device's time is that of their speed in their speed alone.
         """

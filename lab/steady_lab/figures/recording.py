@@ -36,7 +36,7 @@ class Filesystem:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a spec says of a recording; `arguments` are for `steady record`, whatever the recipe."""
+    """The spec of a recording; `arguments` are for `steady record`, for each recipe."""
 
     records: int
     period_us: int
@@ -48,7 +48,7 @@ class Recording:
 
 
 def take_recording(spec: Table) -> Recording:
-    """Read a spec but for its name and variants; raises SpecError."""
+    """Read a spec except its name and variants; raises SpecError."""
     length, source, background = (spec.table(key) for key in ("length", "source", "background"))
     recording = Recording(
         records=length.integer("records", 1, RECORDS_MAX),
@@ -130,7 +130,7 @@ umount /run/card
 
 
 def classes_of(recording: Recording) -> tuple[str, str]:
-    """Return what the script leaves in the work folder, in the words of `steady with --class`.
+    """Return the script's results in the work folder, as options of `steady with --class`.
 
     Class bg is the dd next to the recorder or, where there is none, the recorder's own changes from
     one file or segment to the next.
@@ -144,7 +144,7 @@ def classes_of(recording: Recording) -> tuple[str, str]:
 def recording_script(
     recording: Recording, steady: str, recipe: str, more: Sequence[str], place: str = CARD
 ) -> str:
-    """Return what the guest runs; `more` are the variant's arguments, `steady` is the program.
+    """Return the guest's script; `more` are the variant's arguments, `steady` is the program.
 
     A pool is made before the background program starts: making it costs the card far more than
     recording.

@@ -29,7 +29,7 @@ SAME = 0.02
 
 
 class Better(Enum):
-    """In what a rival is better, and whether it pays for that."""
+    """The gain of a rival, and its price."""
 
     LATENCY = "shorter p99, less background"
     BACKGROUND = "more background, longer p99"

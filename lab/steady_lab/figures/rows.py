@@ -36,14 +36,14 @@ COLUMNS = (
 
 
 class ResultError(LabError):
-    """A record or result file that cannot be used; the text says which, and why."""
+    """An unusable record or result file; the text names it, with the reason."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What one class got at one point of one variant; latencies in nanoseconds.
+    """The results of one class at one point of one variant; latencies in nanoseconds.
 
-    None is what is not reported; the CSV has an empty cell there.
+    None means not reported; the CSV has an empty cell there.
     """
 
     figure: str

@@ -58,7 +58,7 @@ Case = tuple[str, Scheduler]
 
 @dataclass(frozen=True)
 class Reads:
-    """What so many CPUs did."""
+    """The work of this many CPUs."""
 
     count: int
     instructions: int
@@ -68,7 +68,7 @@ Costs = dict[Case, list[Reads]]
 
 
 def measure(work: Path, kernel: BootKernel | None = None, *, small: bool = False) -> Costs:
-    """Boot once; returns per device and scheduler what 1, 2, ... CPUs did.
+    """Boot once; returns per device and scheduler the work of 1, 2, ... CPUs.
 
     `kernel`: Debian's own, unless another is given that has all schedulers built in.
     """

@@ -62,9 +62,9 @@ class Plot:
 
 @dataclass(frozen=True)
 class Published:
-    """A value the source states for one cell, in the metric's unit, and where it does.
+    """A value that the source states for one cell, in the metric's unit, and its place there.
 
-    `reason` says why the measured value is another, where it is.
+    `reason` explains a measured value that differs.
     """
 
     cell: Cell

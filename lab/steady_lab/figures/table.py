@@ -50,7 +50,7 @@ def format_number(value: float) -> str:
 
 
 def figure_tables(figure: Figure, measured: Measurements) -> list[TextTable]:
-    """Return the figure's tables; without a sweep, one has all there is to say."""
+    """Return the figure's tables; without a sweep there is one complete table."""
     details = detail_table(figure, measured)
     return [sweep_table(figure, measured), details] if figure.is_swept else [details]
 

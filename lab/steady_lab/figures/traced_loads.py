@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Loads that are traced on real kernels, and what a paper printed of the like.
+"""Loads that are traced on real kernels, with a paper's numbers for similar ones.
 
 Files are experiments/traces/NAME.toml, schema "steadyio.traced-loads/2". tests/bench/spans.py runs
 them under `steady trace`, on this machine and in the lab; pages/spans.py shows the records.
@@ -71,7 +71,7 @@ class TracedLoads:
     printed: tuple[PrintedShare, ...]
 
     def printed_share(self, board: str, size_kib: int, load: str) -> str:
-        """Return what is printed of a load, or "-"."""
+        """Return the published value of a load, or "-"."""
         found = (
             item.software_percent
             for item in self.printed

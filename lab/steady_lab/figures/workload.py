@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the lab needs to know of a workload: its name, seed, variants and sweep points.
+"""The lab's view of a workload: its name, seed, variants and sweep points.
 
 `steady bench` owns the format and checks the rest of it; the lab only plans one boot per
 variant, and labels what comes back. The spec of an application (docs/spec/application-1.md) or of
@@ -97,7 +97,7 @@ def _put(raw: dict[str, Any], key: str, value: int | str, where: str) -> None:
 
 
 def parse_workload(raw: dict[str, Any], where: str) -> Workload:
-    """Take what the lab needs from a parsed workload; `where` starts the text of a SpecError."""
+    """Take the lab's part of a parsed workload; `where` starts the text of a SpecError."""
     table = Table(raw, where)
     schema = table.choice("schema", (WORKLOAD_SCHEMA, APPLICATION_SCHEMA, RECORDING_SCHEMA))
     sweep_key, points = _sweep(table) if schema == WORKLOAD_SCHEMA else (None, (None,))
@@ -145,7 +145,7 @@ def _variant(table: Table, schema: str) -> Variant:
 
 
 def _knobs(table: Table) -> dict[str, int | str]:
-    """Read the knobs of an application's variant; `steady with` knows which keys there are."""
+    """Read the knobs of an application's variant; `steady with` checks the keys."""
     allowed = "a table of whole numbers and strings"
     knobs = table.take("knobs", allowed)
     values = knobs.values() if isinstance(knobs, dict) else [None]

@@ -99,7 +99,7 @@ def fill_blocks(text: str, results: Path) -> str:
 
 
 def figures_on(text: str, release: str) -> list[str]:
-    """Return what the blocks of a page refer to on a release: names of figures, each once."""
+    """Return the names of figures that the blocks of a page use on a release, each once."""
     blocks = [m for m in BLOCK.finditer(text) if m["kind"] not in WITHOUT_FIGURE]
     of_release = [m["name"] for m in blocks if (m["kernel"] or RELEASES[0]) == release]
     names = [name for found in of_release for name in re.sub(r"\[.*\]", "", found).split(",")]
@@ -107,7 +107,7 @@ def figures_on(text: str, release: str) -> list[str]:
 
 
 def print_block(wanted: str, results: Path) -> str:
-    """Return what a block KIND:NAME, or KIND:NAME kernel:RELEASE, holds; raises LabError."""
+    """Return the content of a block KIND:NAME, or KIND:NAME kernel:RELEASE; raises LabError."""
     match = BLOCK.fullmatch(f"<!-- {wanted} -->\n<!-- /{wanted.partition(':')[0]} -->")
     if match is None:
         raise LabError(f"{wanted}: no block KIND:NAME (a KIND is one of {', '.join(KINDS)})")

@@ -55,7 +55,7 @@ def nvme_table(spec: DirectPath, results: Sequence[Result]) -> TextTable:
 
 
 def stages_table(found: Sequence[Stages]) -> TextTable:
-    """Return what a read costs to the command, in the handler, and to the program."""
+    """Return the cost of a read up to the command, in the handler, and up to the program."""
     body = [
         [
             f"{stages.way.title}, {_size(stages.kib)}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady model` on pages: what a paper printed next to the model's numbers."""
+"""`steady model` on pages: a paper's numbers next to the model's."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ WORDS_MAX = 20
 
 @dataclass(frozen=True)
 class Element:
-    """One element of a paper; `paper` is what it prints, ours must lie in `low` to `high`."""
+    """One element of a paper; `paper` is its printed value, ours must lie in `low` to `high`."""
 
     number: int
     what: str
@@ -110,7 +110,7 @@ def _element(table: Table, number: int, inputs: dict[str, Any]) -> Element:
 
 
 def _paper_value(table: Table) -> tuple[str, float | None, float | None]:
-    """Return what the paper prints, and the limits for ours."""
+    """Return the paper's value, and the limits for ours."""
     allowed = "a number, an array of two for a range, or what the paper says"
     value = table.take("paper", allowed)
     within = table.integer("within_percent", 1, WITHIN_PERCENT_MAX, default=WITHIN_PERCENT) / 100

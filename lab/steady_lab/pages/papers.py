@@ -17,7 +17,7 @@ from steady_lab.pages.paper import REASONED, Element, Paper, load_papers
 from steady_lab.pages.paper_value import Proof
 
 VERDICTS = ("reproduced", "fitted", *REASONED)
-# Of these the page has a list; of the others a table, with the value of the paper.
+# The page lists these elements; it has a table of the others, with the paper's values.
 LISTED = ("reproduced", "fitted", "not attempted")
 TABLED = ("different", "not reproduced")
 

@@ -260,7 +260,7 @@ def escape(text: str) -> str:
 
 
 def _places(figure: Figure, metric: Metric) -> list[tuple[float | int | str, Point, Metric]]:
-    """Return what a line of a panel connects: the sweep's points; without one, the latencies."""
+    """Return the points of a panel's line: those of the sweep, or else the latencies."""
     points = figure.shown_points
     if not figure.is_swept and metric.is_latency:
         chosen = figure.plot.detail_latencies

@@ -169,5 +169,5 @@ def _claim(figure: Figure, result: CheckResult) -> str:
 
 
 def panel_name(figure: Figure) -> str:
-    """Return what a panel's title has after that of its figure."""
+    """Return a panel's title without the title of its figure."""
     return figure.title.rsplit(": ", 1)[-1]

@@ -69,7 +69,7 @@ def _report(table: Table) -> Report:
 
 
 def verdict(report: Report, figure: Figure, measured: Measurements) -> str:
-    """Return whether one of k2's variants keeps the limit, or at least halves what is usual."""
+    """Return whether a variant of k2 keeps the limit, or at least halves the usual time."""
     metric, (point, default) = METRICS[f"rt.{report.statistic}"], figure.shown_points
     ours = [v.name for v in figure.workload.variants if v.name.startswith("k2")]
     best_ms = min(measured.value(name, point, metric) for name in ours)

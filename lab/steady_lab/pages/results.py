@@ -53,9 +53,9 @@ PICTURES = (
     Picture(PROJECT / "docs" / "results" / "s1-fig5.svg", "s1-fig5", SWEEP),
     Picture(PROJECT / "docs" / "guides" / "knobs-latency.svg", "knobs", SWEEP),
 )
-# Of figures whose panels are devices.
+# Figures whose panels are devices.
 MATRIX_PICTURES = {PROJECT / "docs" / "results" / "zoo.svg": "zoo"}
-# Of traced loads, by the name of their spec.
+# Traced loads, by the name of their spec.
 SPANS_PICTURES = {PROJECT / "docs" / "results" / "s5-spans.svg": "s5"}
 
 

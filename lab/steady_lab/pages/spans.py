@@ -24,7 +24,7 @@ from steady_lab.toml_table import load_toml
 STATISTICS = ("p50", "p99", "p999", "max")
 NS_PER_US = 1000
 US_PER_S = 1_000_000
-# Of which Table 2 is.
+# The board of Table 2.
 TABLE_2_BOARD = "Jetson TX1"
 
 

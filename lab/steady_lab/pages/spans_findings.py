@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the e.MMC analysis paper says of its spans, and for how many pairs of loads it holds here.
+"""The e.MMC analysis paper's statements on its spans, and for how many load pairs they hold here.
 
 A pair is two loads that differ in the one thing that the sentence is about.
 """

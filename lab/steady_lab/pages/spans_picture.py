@@ -39,7 +39,7 @@ def spans_svg(name: str, results: Path) -> str:
 def _draw(axes: Axes, runs: list[TracedRun]) -> None:
     rows, left = range(len(runs)), [0.0] * len(runs)
     for name, (title, colour) in SPANS.items():
-        # Of the means, because the shares in the record are rounded.
+        # Computed from the means, because the shares in the record are rounded.
         own = [100 * run.span(name)["mean_ns"] / run.group["total"]["mean_ns"] for run in runs]
         axes.barh(rows, own, BAR, left, color=colour, label=title)
         left = [start + share for start, share in zip(left, own, strict=True)]

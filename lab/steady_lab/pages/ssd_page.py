@@ -22,7 +22,7 @@ from steady_lab.figures.table import TextTable
 
 PART = "ssd"
 NAMES = {"mb_s": "MB/s", "p999_us": "p99.9 us"}
-# Why the model is beyond what is allowed (ALLOWED), or a statement does not hold.
+# Why the model exceeds the tolerance (ALLOWED), or a statement does not hold.
 REASONS = {
     ("full", "random write", 0, "p999_us"): "97 writes share what garbage collection leaves, in "
     "the order in which they came; the paper does not say how its drive serves its queues",

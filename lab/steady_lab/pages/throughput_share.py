@@ -36,7 +36,7 @@ class Cycle:
 
 
 def cycle_of(timing: Timing, bg_kib: int) -> Cycle:
-    """Return what a cycle with this background piece is made of, by the fitted model."""
+    """Return the parts of a cycle with this background piece, by the fitted model."""
     mib_s, _ = predict(timing, Cell("", "read", "random", RT_KIB, 1, bg_kib))
     kib = RT_KIB + bg_kib
     total_us = kib / 1024 / mib_s * 1e6

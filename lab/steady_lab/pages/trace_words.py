@@ -27,7 +27,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def group_label(group: dict[str, Any]) -> str:
-    """Return what the I/Os or requests of a group have in common."""
+    """Return the common properties of the I/Os or requests of a group."""
     low, high = group["size_bytes_min"], group["size_bytes_max"]
     size = size_text(high) if low == high else f"{size_text(low)} to {size_text(high)}"
     what = f"{group['op']} {size}" if high else group["op"]

@@ -24,7 +24,7 @@ from steady_lab.root.steady_command import steady_json
 
 RUNS_FILE = "runs.json"
 RUNS_SCHEMA = "steadyio.traced-runs/2"
-# Of one run: the mean of each span in us, the share of software in percent, and fio's figures.
+# """One run: the mean of each span in us, the share of software in percent, and fio's figures."""
 Means = dict[str, float]
 
 
@@ -86,7 +86,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class TracedRuns:
-    """All runs of a folder, in the spec's order, and what they ran on, by place."""
+    """All runs of a folder, in the spec's order, and their machines, by place."""
 
     runs: tuple[TracedRun, ...]
     machines: dict[str, Machine]
@@ -101,7 +101,7 @@ class TracedRuns:
 
 
 def all_keys(loads: TracedLoads) -> list[Key]:
-    """Return what a whole measurement has."""
+    """Return the keys of a complete measurement."""
     return [
         Key(place, size_kib, load)
         for place in loads.places
@@ -111,7 +111,7 @@ def all_keys(loads: TracedLoads) -> list[Key]:
 
 
 def means_of(key: Key, record: dict[str, Any]) -> Means:
-    """Return what runs.json has of a run, but for fio's speeds; raises LabError without I/Os."""
+    """Return a run for runs.json, without fio's speeds; raises LabError without I/Os."""
     group = _of(key, record["ios"], "size_bytes_max")
     if group is None:
         raise LabError(f"{key.name}: has no {key.load.op} of {key.size_kib} KiB")
@@ -139,7 +139,7 @@ def write_runs(
 
 
 def add_runs(more: Path, folder: Path) -> None:
-    """Add what is in a folder's runs.json to that of another, in place of the same there."""
+    """Merge a folder's runs.json into that of another, and replace equal keys there."""
     found, target = _json(more / RUNS_FILE), folder / RUNS_FILE
     before = _json(target) if target.exists() else {}
     if before.get("schema") == RUNS_SCHEMA:

@@ -17,7 +17,7 @@ from steady_lab.pages.tune_report import TunePoint, TuneReport
 
 @dataclass(frozen=True)
 class Candidate:
-    """A combination of knobs; `why` says what excluded it if it was not measured."""
+    """A combination of knobs; `why` is the reason if it was excluded and not measured."""
 
     knobs: Knobs
     point: TunePoint | None
@@ -46,7 +46,7 @@ def chosen_names(report: TuneReport) -> list[str]:
 
 
 def _why(report: TuneReport, knobs: Knobs) -> str:
-    """Return what the nearest measurement that excludes a candidate says; "" if there is none."""
+    """Return the text of the nearest measurement that excludes a candidate, or ""."""
     found = [
         (_steps(report, knobs, point.knobs), f"{side} {knobs_text(report, point.knobs)}, {words}")
         for point in report.points

@@ -161,7 +161,7 @@ def _points_trace(
 
 
 def _ring_trace(report: TuneReport, unit_ns: int) -> dict[str, Any]:
-    """Return a ring around the pick, or around what comes nearest."""
+    """Return a ring around the pick, or around the nearest candidate."""
     point = report.picked_or_nearest
     return {
         "type": "scatter",

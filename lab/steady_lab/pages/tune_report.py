@@ -109,7 +109,7 @@ class TuneReport:
         return self.point_at(self.pick.knobs if self.pick else self.nearest)
 
     def point_at(self, knobs: Knobs | None) -> TunePoint | None:
-        """Return what was measured with these knobs."""
+        """Return the measurement of these knobs."""
         return next((point for point in self.points if point.knobs == knobs), None)
 
 
@@ -147,7 +147,7 @@ def _report(table: Table) -> TuneReport:
 
 
 def _check(report: TuneReport, table: Table) -> None:
-    """Refuse what does not fit together."""
+    """Reject contradictions."""
     if report.candidates != math.prod(map(len, report.knobs.values())):
         raise table.fail("candidates", "the number of combinations of [knobs]")
     for point, each in zip(report.points, table.tables("points"), strict=True):

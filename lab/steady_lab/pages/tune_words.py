@@ -18,7 +18,7 @@ def us(ns: float) -> str:
 
 
 def quantile_name(percent: float) -> str:
-    """Return what a quantile is called, such as p99.9."""
+    """Return the name of a quantile, such as p99.9."""
     return f"p{percent:g}"
 
 
@@ -29,7 +29,7 @@ def samples_needed(percent: float, interval_percent: float) -> int:
 
 
 def goal_text(goal: Goal) -> str:
-    """Return what was wanted, with the objective's name in the paper on K2 and SSDs."""
+    """Return the goal, with the objective's name in the paper on K2 and SSDs."""
     tail = quantile_name(goal.quantile_percent)
     if goal.tail_ns_max is not None:
         name, greek = "O1", "α"
@@ -67,7 +67,7 @@ def runs_text(report: TuneReport) -> str:
 
 
 def found_text(report: TuneReport) -> str:
-    """Return what was picked, or comes nearest, and how certain that is."""
+    """Return the pick or the nearest candidate, and its certainty."""
     point = report.picked_or_nearest
     if point is None:
         return "No pick: no measured candidate keeps the limit."
@@ -99,7 +99,7 @@ def verdict_text(point: TunePoint) -> str:
 
 
 def mark_text(report: TuneReport, point: TunePoint) -> str:
-    """Return what a measured candidate is."""
+    """Return the marks of a measured candidate."""
     is_pick = report.pick is not None and report.pick.knobs == point.knobs
     marks = {"pick": is_pick, "nearest": report.nearest == point.knobs}
     marks["frontier"] = point.is_frontier

@@ -50,7 +50,7 @@ class Extent:
         return Extent(first, self.data[start : start + (end - first) * SECTOR_BYTES])
 
     def without(self, first: int, end: int) -> Iterator[Extent]:
-        """Yield what is left when the sectors first..end-1 are gone."""
+        """Yield the rest when the sectors first..end-1 are removed."""
         if end <= self.sector or first >= self.end:
             yield self
             return
@@ -96,7 +96,7 @@ class CutCard:
             self._finish(record)
 
     def write_cut(self, cut: Cut, image: Path) -> None:
-        """Advance to the cut, and write what the card then holds into a new sparse file."""
+        """Advance to the cut, and write the card's contents into a new sparse file."""
         self.advance(cut.time_ns)
         copy_sparse(self._path, image)
         chance = random.Random(f"{cut.seed} {cut.time_ns}")
@@ -142,7 +142,7 @@ class CutCard:
         self._cached.clear()
 
     def _uncache(self, record: Record) -> None:
-        """Past the cache: what it holds for these sectors is out of date."""
+        """A direct write makes the cache's data for these sectors out of date."""
         end = record.sector + record.sectors
         self._cached = [
             left for extent in self._cached for left in extent.without(record.sector, end)
@@ -154,7 +154,7 @@ class CutCard:
             os.pwrite(self._fd, extent.data, at)
 
     def _has_data(self, at: int, length: int) -> bool:
-        """Tell whether zeroes would change anything: what is a hole stays one."""
+        """Tell whether zeroes would change anything: a hole stays a hole."""
         try:
             return os.lseek(self._fd, at, os.SEEK_DATA) < at + length
         except OSError:  # a hole up to the end

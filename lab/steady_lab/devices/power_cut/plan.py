@@ -9,7 +9,7 @@ from itertools import product
 from steady_lab.devices.power_cut.card import FATES, Cut
 from steady_lab.devices.power_cut.write_log import Kind, Record, WriteLog
 
-# Of all cuts, the share during and after flushes, if there are as many.
+# The share of cuts that lie in and after flushes, if there are enough flushes.
 FLUSH_SHARE = 0.25
 
 

@@ -39,7 +39,7 @@ class Flags(enum.IntFlag):
 
     CACHED = 1  # only the volatile cache holds it
     DURABLE = 2  # the host asked for it: FUA
-    DRAINED = 4  # what was cached before became stable
+    DRAINED = 4  # data cached before became stable
     ZEROES = 8  # the log keeps no data for it
 
 
@@ -98,7 +98,7 @@ class WriteLog:
             yield record
 
     def data(self, record: Record) -> bytes:
-        """Return what a write wrote."""
+        """Return the data of a write."""
         if Flags.ZEROES in record.flags:
             return bytes(record.bytes)
         return self._map[record.data_at : record.data_at + record.bytes]
