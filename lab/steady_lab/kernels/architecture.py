@@ -16,12 +16,12 @@ from steady_lab.root.alone import unpacked
 from steady_lab.root.lock import OBJTOOL, locked_packages
 from steady_lab.root.sandbox import Place
 
-# Of User Mode Linux, then of x86-64. Each sanitizer finds other bugs, and no kernel can have both.
+# User Mode Linux first, then x86-64. Each sanitizer finds other bugs; no kernel can have both.
 FLAVOURS = ("base", "debug")
 SANITIZERS = ("kcsan", "kasan")
 LOCKSTAT = "lockstat"
 QEMU_FLAVOURS = (*SANITIZERS, LOCKSTAT)
-# Of 32-bit x86. No kernel is built: modules are compiled against its configuration.
+# 32-bit x86. No kernel is built: modules are compiled against its configuration.
 BITS32 = "bits32"
 
 INSIDE_LIBELF = "/run/steadyio/libelf"

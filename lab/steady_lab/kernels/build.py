@@ -125,7 +125,7 @@ def content_key(source: KernelSource, flavour: str) -> str:
 
 
 def _finished(tree: Path, source: KernelSource, flavour: str, key: str) -> LabKernel | None:
-    """The kernel in `tree` if its build was completed and its program is what was built."""
+    """The kernel in `tree`, if its build was completed and its program has not changed since."""
     try:
         stamp = json.loads((tree / STAMP).read_text())
         digest = sha256_file(tree / of_flavour(flavour).program)

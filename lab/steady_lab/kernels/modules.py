@@ -54,12 +54,12 @@ def emulated(name: str, folder: str) -> Module:
     return Module(name, PROJECT, (f"lab/devices/{folder}", *shared))
 
 
-# Loaded first on the debug kernels; its source says why.
+# Loaded first on the debug kernels; its source gives the reason.
 SHADOW = Module("module_shadow", PROJECT / "lab" / "kernel" / "module_shadow")
 
 
 def on_request(texts: Sequence[str]) -> list[Module]:
-    """The project's own modules among what a boot asks for, each "NAME key=value ..."."""
+    """The project's own modules of a boot's list, each "NAME key=value ..."."""
     names = {text.split()[0] for text in texts}
     return [module for name, module in ON_REQUEST.items() if name in names]
 
@@ -96,7 +96,7 @@ def build_modules(kernel: Kernel, modules: Sequence[Module]) -> dict[str, Path]:
 
 
 def needed_modules(flavour: str, modules: Sequence[Module]) -> list[Module]:
-    """Return modules in the order of loading, with what a kernel of this flavour needs first."""
+    """Return modules in the order of loading, after those that the flavour needs first."""
     return [SHADOW, *modules] if flavour == "debug" else list(modules)
 
 
@@ -114,7 +114,7 @@ def _home(kernel: Kernel) -> Path:
 
 
 def sparse_findings(kernel: Kernel, modules: Sequence[Module]) -> str:
-    """What sparse says about the modules' sources (not about the kernel's headers)."""
+    """The report of sparse on the modules' sources (not on the kernel's headers)."""
     findings = []
     for module in needed_modules(kernel.flavour, modules):
         build_module(kernel, module)
@@ -179,7 +179,7 @@ def source_digest(modules: Iterable[Module]) -> str:
 
 
 def _mirror(module: Module, mirror: Path) -> None:
-    """Copy what changed, remove what is gone; objects of earlier builds stay."""
+    """Copy changed files, remove deleted ones; objects of earlier builds stay."""
     wanted = {path.relative_to(module.home) for path in module.files()}
     for relative in wanted:
         target = mirror / relative

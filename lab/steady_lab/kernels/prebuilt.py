@@ -57,7 +57,7 @@ def pack(
 
 def _kernel_files(release: str, flavour: str, modules: Sequence[Module]) -> dict[str, Path]:
     kernel = build_kernel(named_source(release=release), flavour)
-    # The stamp last: it says that the folder is complete.
+    # The stamp comes last: it marks the folder as complete.
     names = [*(name for name in _kept(kernel.tree) if name != STAMP), STAMP]
     files = {f"{KERNELS}/{kernel.tree.name}/{name}": kernel.tree / name for name in names}
     built = build_modules(kernel, modules)

@@ -86,7 +86,7 @@ def present(tree: Path) -> Path:
 
 
 def _unpack(package: Package, home: Path) -> None:
-    """Download, unpack next to the final place, then move into place at once."""
+    """Download, unpack next to the final place, then move into place in one step."""
     (file,) = fetch([package])
     partial = home.with_name(f"{home.name}.partial-{os.getpid()}")
     partial.mkdir(parents=True)
@@ -103,7 +103,7 @@ def _unpack(package: Package, home: Path) -> None:
             raise LabError(f"unpacking {file} failed: {done.stderr.strip()[-400:]}")
         tree = home / package.name
         if not (tree / "Makefile").is_file():
-            # Of 7.3 earlier labs unpacked some headers only.
+            # Earlier labs unpacked only some headers of 7.3.
             shutil.rmtree(home, ignore_errors=True)
         try:
             partial.rename(home)

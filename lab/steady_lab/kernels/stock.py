@@ -66,7 +66,7 @@ class StockKernel:
         return sha256_file(self._first("boot/config-{}", "usr/lib/modules/{}/config"))
 
     def _first(self, *names: str) -> Path:
-        """The file that is there; 7.3 has in its folder of modules what others have in /boot."""
+        """The first existing file; 7.3 has these files with its modules, others in /boot."""
         paths = [self.tree / name.format(self.version) for name in names]
         return next(path for path in paths if path.is_file())
 

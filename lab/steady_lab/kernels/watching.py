@@ -22,7 +22,7 @@ WATCHED_RELEASES = RELEASES[:2]
 
 @dataclass(frozen=True)
 class WatchingKernel(LabKernel):
-    """As QEMU wants a kernel."""
+    """A lab kernel in the form that QEMU needs."""
 
     @property
     def architecture(self) -> str:

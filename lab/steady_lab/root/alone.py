@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Packages that are unpacked by themselves, without what they depend on, and kept in the cache."""
+"""Packages that are unpacked without their dependencies, and kept in the cache."""
 
 import fcntl
 import hashlib

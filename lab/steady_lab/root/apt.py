@@ -53,7 +53,7 @@ def packages_dir() -> Path:
 
 
 def fetch(packages: Sequence[Package]) -> list[Path]:
-    """Return the packages' files, verified; downloads what is missing.
+    """Return the packages' files, verified; downloads missing ones.
 
     Raises LabError if the archive does not have a package in the version of the lock.
     """
@@ -68,7 +68,7 @@ def fetch(packages: Sequence[Package]) -> list[Path]:
 
 
 def _download(packages: Sequence[Package], folder: Path, purpose: str) -> None:
-    """Download next to the final place and move there what is right."""
+    """Download next to the final place, and move verified files there."""
     mib = sum(package.bytes for package in packages) >> 20
     debian = "Debian 13" if is_of_debian_13(purpose) else "Debian 12"
     print(f"downloading {len(packages)} packages of {debian} ({mib} MiB)", file=sys.stderr)
@@ -104,7 +104,7 @@ def resolve() -> list[Package]:
 
 
 def _with_needed(purpose: str, names: Sequence[str]) -> list[Package]:
-    """Packages and what they depend on; those of another architecture only by themselves."""
+    """Packages and their dependencies; those of another architecture without dependencies."""
     apt = _apt(purpose)
     foreign = [name for name in names if ":" in name]
     own = [name for name in names if ":" not in name]
@@ -131,7 +131,7 @@ def _apt(purpose: str) -> Apt:
 
 
 class Apt:
-    """apt-get with a configuration, lists and status of its own.
+    """apt-get with its own configuration, lists and status.
 
     `suites` are those of Debian 12 in wanted.toml, unless others are named; each set has a `home`.
     Of `architectures` the first is the system's.

@@ -14,7 +14,7 @@ from steady_lab.root.sandbox import Place, run_inside
 
 SOURCE, TARGET = "/run/steadyio/source", "/run/steadyio/target"
 INCLUDE, LIBRARIES = "/run/steadyio/include", "/run/steadyio/libraries"
-# By Debian's names of architectures, what a program's compiler is called.
+# The name of a program's compiler, by Debian's name of the architecture.
 COMPILERS = {
     NATIVE: "gcc",
     "arm64": "aarch64-linux-gnu-gcc",
@@ -35,7 +35,7 @@ def compile_inside(
     `include` is a further folder of headers; `library`, a static one, is linked last.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Of this process alone: another may be at the same program.
+    # The folder is unique, as another process may be compiling the same program.
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         places = [Place(sources[0].parent, SOURCE), Place(Path(folder), TARGET, writable=True)]
         command = [COMPILERS[architecture], *flags, "-o", f"{TARGET}/{target.name}"]

@@ -110,7 +110,7 @@ def _part_of(member: tarfile.TarInfo) -> str:
 
 
 def _take(packed: tarfile.TarFile, members: Iterable[tarfile.TarInfo], name: str) -> None:
-    """Write a part's files, each at once; all of a kernel's unless it is complete."""
+    """Write a part's files, each in one step. A complete kernel is left alone."""
     folder = cache_dir() / name
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".lock"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Which packages the lab's roots consist of, and each one's hash.
+"""The packages of the lab's roots, and the hash of each.
 
 lab/root/wanted.toml names what is wanted, by hand; lab/root/packages.lock all that follows from
 it, by `steady-lab root lock`.
@@ -79,7 +79,7 @@ def is_for_arm(purpose: str) -> bool:
 
 
 def architecture(purpose: str) -> str:
-    """What the packages of a purpose are for, but for those that name another architecture."""
+    """The architecture of a purpose's packages, unless a package names another."""
     found: str = wanted()["arm"].get(purpose, NATIVE)
     return found
 

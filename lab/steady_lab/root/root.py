@@ -126,7 +126,7 @@ def _root(purpose: str) -> Root:
 
 
 def _make(path: Path, purpose: str, packages: list[Package]) -> None:
-    """Unpack next to the final place, then move into place at once."""
+    """Unpack next to the final place, then move into place in one step."""
     files = fetch(packages)
     partial = path.with_name(f"{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -145,7 +145,7 @@ def _make(path: Path, purpose: str, packages: list[Package]) -> None:
 
 
 def unpack_package(package: Path, root: Path) -> None:
-    """Unpack a package's files into a folder, but for documentation; raises LabError."""
+    """Unpack a package's files into a folder, without documentation; raises LabError."""
     excluded = [f"--exclude=./usr/share/{name}" for name in EXCLUDED]
     extract = ["tar", "--extract", "--keep-directory-symlink", "--preserve-permissions"]
     extract += ["--no-same-owner", "--directory", str(root), *excluded]

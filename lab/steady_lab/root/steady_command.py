@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the `steady` command says: of a workload, for figures; of a model, for pages."""
+"""Output of the `steady` command: about a workload for figures, about a model for pages."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Case:
     planted: str = ""
 
     def line(self) -> str:
-        """Return it as JSON, without what is empty."""
+        """Return it as JSON, without empty fields."""
         given = {name: value for name, value in asdict(self).items() if value}
         return json.dumps({"case": FORMAT, **given}, separators=(",", ":"))
 

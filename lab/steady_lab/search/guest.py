@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the guest is given for a case: the card, the data to write, and a script."""
+"""The guest's inputs for a case: the card, the data to write, and a script."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _BENCH = f"""{GUEST_PROJECT}/build/bin/steady-guest bench {WORKLOAD} --device=$S
 
 
 def script(case: Case) -> str:
-    """Return what the guest's shell runs in the work folder."""
+    """Return the guest's script, which runs in the work folder."""
     lines = [_HEAD]
     lines += [
         f"echo {value} >/sys/block/$disk/queue/iosched/{name}" for name, value in case.knobs.items()
@@ -73,7 +73,7 @@ def script(case: Case) -> str:
 
 
 def data_of(case: Case, number: int) -> bytes:
-    """Return what a writer writes."""
+    """Return the data of a writer."""
     writer = case.writers[number]
     return random.Random(f"{case.seed} {number}").randbytes(writer["kib"] * 1024 * writer["blocks"])
 

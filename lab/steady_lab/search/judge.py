@@ -32,7 +32,7 @@ from steady_lab.targets.uml import VIRTUAL_START_NS
 
 
 def judge(case: Case, folder: Path, outcome: BootResult | BootError) -> list[Finding]:
-    """Return everything that does not hold of what a boot left in its work folder."""
+    """Return all broken invariants, found in the boot's work folder."""
     if isinstance(outcome, BootError):
         return [Finding("log", str(outcome))]
     if outcome.exit_status != 0:
@@ -107,7 +107,7 @@ def _lost(case: Case, folder: Path, cut: Cut, image: Path) -> Iterator[Finding]:
 
 
 def _bounds(case: Case, folder: Path) -> Iterator[Finding]:
-    """No request takes longer than `steady bound` says."""
+    """No request takes longer than the bound of `steady bound`."""
     if not case.tasks:
         return
     jobs = json.loads((folder / RECORD).read_text(encoding="utf-8"))["results"][0]["jobs"]

@@ -21,7 +21,7 @@ from steady_lab.search.finding import Finding
 RESULT, ACCOUNT, OUTPUT = "result.json", "account", "record.out"
 RECOVERED, STATUS = "recovered.json", "status"
 CAPACITY_MIB = 64
-# Of `steady record`: done, not every record durable, the device failed.
+# Exit statuses of `steady record`: done, not every record durable, the device failed.
 STATUS_DURABLE, STATUS_LOST, STATUS_DEVICE_FAILED = "0", "3", "5"
 # The segment that is being overwritten, and from its last eighth on the one after it.
 NOT_KEPT_MAX = 2
@@ -32,7 +32,7 @@ echo 1 >/sys/kernel/debug/{EMMC.module.name}/power_cut"""
 
 
 def random_recording(pick: random.Random) -> dict[str, int]:
-    """Draw what is recorded, and the power cut, in ms after the first line of the account."""
+    """Draw the recording, and the power cut, in ms after the first line of the account."""
     period_us, record_bytes = pick.choice((200, 1000, 5000)), pick.choice((256, 1024, 4000))
     records = pick.randint(50, min(6000, 4_000_000 // period_us, 3_000_000 // record_bytes))
     duration_ms = records * period_us // 1000
@@ -56,7 +56,7 @@ def random_disk(pick: random.Random, card: dict[str, Any]) -> None:
 
 
 def script(recording: dict[str, int], planted: str) -> str:
-    """Return what the guest's shell runs, `planted` before the recording."""
+    """Return the guest's script, with `planted` before the recording."""
     steady = f"{GUEST_PROJECT}/build/bin/steady"
     card, cut_ms = EMMC.module.name, recording["cut_ms"]
     return f"""
@@ -99,7 +99,7 @@ def _options(recording: dict[str, int]) -> str:
 
 
 def judge_recording(recording: dict[str, int], folder: Path) -> Iterator[Finding]:
-    """Yield where the ledger is not what is on the card."""
+    """Yield the differences between the ledger and the card."""
     status, output = (folder / STATUS).read_text().strip(), (folder / OUTPUT).read_text()[-300:]
     allowed = [STATUS_DURABLE, STATUS_LOST]
     if recording["cut_ms"]:

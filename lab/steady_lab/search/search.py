@@ -26,7 +26,7 @@ ROUND = 4
 
 @dataclass(frozen=True)
 class Found:
-    """A case, shrunk, and what does not hold of it."""
+    """A case, shrunk, and its broken invariants."""
 
     case: Case
     findings: list[Finding]
@@ -45,7 +45,7 @@ class Search:
         self._numbers = itertools.count(1)
 
     def run(self, first_seed: int, cases: int | None, seconds: float | None) -> Iterator[Found]:
-        """Yield what was found, shrunk: of `cases` cases, or of the rounds begun in `seconds`."""
+        """Yield the findings, shrunk: of `cases` cases, or of the rounds begun in `seconds`."""
         start_s = time.monotonic()
         progress, done = Progress("search, cases", cases or 0), 0
         while (cases is None or done < cases) and not _over(start_s, seconds):

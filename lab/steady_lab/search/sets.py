@@ -8,10 +8,10 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-# A set runs for so many periods of its slowest task.
+# A set runs for this many periods of its slowest task.
 PERIODS = 150
 SIZES_KIB = (4, 16, 64, 128, 256)
-# Of k2, where nothing else decides them.
+# Values of k2's knobs, unless a test sets them.
 SETTINGS = {
     "inflight_max": (1, 1, 2),
     "split_kib": (0, 4, 16, 64),
@@ -23,7 +23,7 @@ COMMAND_US = 4
 
 @dataclass(frozen=True)
 class TaskSet:
-    """`tasks` is for the analysis, `workload` does what it describes."""
+    """`tasks` is for the analysis, `workload` runs the same tasks."""
 
     name: str
     tasks: dict[str, Any]
@@ -82,7 +82,7 @@ def random_card(seed: int) -> dict[str, Any]:
 
 
 def command_us(card: dict[str, Any], op: str, kib: int) -> float:
-    """Of a usual command; only loads are made of it."""
+    """The time of a usual command, used only to choose loads."""
     cost = card[op]
     return float(cost["base_ns"] + cost["jump_ns"] + kib * cost["per_kib_ns"]) / 1000
 
@@ -172,7 +172,7 @@ def declared_set(card: dict[str, Any], seed: int, *, in_phase: bool = False) -> 
 
 
 def least_us(card: dict[str, Any]) -> int:
-    """Of a command of 4 KiB, at most, rounded up."""
+    """The longest time of a command of 4 KiB, rounded up."""
 
     def of(op: str) -> int:
         cost = card[op]
@@ -231,7 +231,7 @@ def task_set(
 
 
 def job_of(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the job of a workload that does what a task describes."""
+    """Return the job of a workload that runs a task."""
     sync = {"sync": "dsync"} if task.get("durable") else {}
     return sync | {
         "name": task["name"],

@@ -62,7 +62,7 @@ def _sha256(path: Path) -> bytes:
 
 
 def names_below(folder: Path) -> list[str]:
-    """Return everything in a folder, folders before what is in them."""
+    """Return everything in a folder, folders before their contents."""
     found = (
         str(Path(parent, name).relative_to(folder))
         for parent, folders, files in os.walk(folder)

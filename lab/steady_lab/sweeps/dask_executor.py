@@ -29,7 +29,7 @@ from steady_lab.targets.uml import Uml
 CONNECT_TIMEOUT_S = 5
 # Larger inputs of a boot are shipped once per machine, as bundles.
 INPUT_BYTES_MAX = 1 << 20
-# What fails without being the boot's fault is tried on so many further machines.
+# A failure that is not the boot's fault is retried on this many further machines.
 RETRIES = 2
 # Boots prepared ahead, per thread of the workers: a thread that is done has its next one there.
 AHEAD = 0.25
@@ -74,7 +74,7 @@ class DaskExecutor:
 
 
 class _Sweep:
-    """Boots that were given to Dask and have not come back."""
+    """Boots that Dask has and has not returned."""
 
     def __init__(self, client: Client, shipping: Shipping, board: BootBoard) -> None:
         self.failures: list[LabError] = []
@@ -83,7 +83,7 @@ class _Sweep:
         self._done: queue.SimpleQueue[Future[Outcome]] = queue.SimpleQueue()
 
     def run(self, boots: Iterator[Boot], given_max: Callable[[], int]) -> None:
-        """Until all are back; after a failure none is given any more."""
+        """Wait until all are back; after a failure none is started."""
         ended, most = False, given_max()
         while not ended or self._given:
             while not ended and len(self._given) < most:
@@ -144,7 +144,7 @@ class _Sweep:
 
 
 def remote_job_of(boot: Boot, shipping: Shipping) -> RemoteJob:
-    """Return what a worker is sent for a prepared boot, with its parts brought there."""
+    """Return a worker's input for a prepared boot, and send its parts to the scheduler."""
     if not isinstance(boot.target, Uml):
         raise LabError(f"{boot.label}: only User Mode Linux boots on other machines")
     work = boot.request.work

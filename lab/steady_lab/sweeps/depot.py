@@ -37,7 +37,7 @@ class Depot(SchedulerPlugin):
         self._sources: dict[str, dict[str, int]] = {}  # by digest: how many each serves
 
     async def start(self, scheduler: Scheduler) -> None:
-        """Add what can be asked; Dask calls it."""
+        """Register the scheduler's handlers; Dask calls it."""
         scheduler.handlers |= {
             "steady_has": self.has,
             "steady_bring": self.bring,
@@ -47,7 +47,7 @@ class Depot(SchedulerPlugin):
         }
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **_: Any) -> None:
-        """Forget a source that is gone; Dask calls it."""
+        """Forget a source that has left; Dask calls it."""
         for sources in self._sources.values():
             sources.pop(worker, None)
 
@@ -59,7 +59,7 @@ class Depot(SchedulerPlugin):
         return found
 
     async def bring(self, digest: str, sender: str, offset: int, data: bytes, last: bool) -> None:
-        """Take a piece from a client; `sender` tells clients apart that bring the same."""
+        """Take a piece from a client; `sender` distinguishes clients that send the same bundle."""
         bundles().mkdir(parents=True, exist_ok=True)
         path = bundles() / f".{digest}.{Path(sender).name}"
         with path.open("r+b" if offset else "wb") as stream:
@@ -69,7 +69,7 @@ class Depot(SchedulerPlugin):
             path.rename(archive(digest))
 
     async def source(self, digest: str) -> str | None:
-        """Return who may be asked now, and count it; None if all serve as many as they may."""
+        """Return a source for a request, and count it; None if all sources are busy."""
         sources = self._sources.get(digest, {})
         address = min(sources, key=lambda one: sources[one], default=None)
         if address is None or sources[address] >= SERVED_MAX:
@@ -93,5 +93,5 @@ class Porter(WorkerPlugin):
     idempotent = True
 
     def setup(self, worker: Worker) -> None:
-        """Add what can be asked; Dask calls it."""
+        """Register the worker's handlers; Dask calls it."""
         worker.handlers["steady_piece"] = piece_of

@@ -41,7 +41,7 @@ class RemoteJob:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a boot came to, `files` being what it left in its work folder."""
+    """The outcome of a boot; `files` are those of its work folder."""
 
     result: BootResult | None
     error: str
@@ -49,7 +49,7 @@ class Outcome:
 
 
 class _Unwanted:
-    """Set once nobody waits for this task any more: its client was interrupted, or is gone."""
+    """Set once no client waits for this task: its client was interrupted, or has left."""
 
     def __init__(self, worker: Worker, key: str) -> None:
         self._worker, self._key = worker, key

@@ -43,7 +43,7 @@ def results_in_turn(output: str, log: str, count: int) -> list[BootResult | Boot
 
 
 def _by_run(text: str) -> dict[int, str]:
-    """Return what is behind each run's beginning."""
+    """Return the text after each run's start."""
     begins = list(BEGINS.finditer(text))
     ends = [*(match.start() for match in begins), len(text)][1:]
     return {int(match[1]): text[match.end() : end] for match, end in zip(begins, ends, strict=True)}

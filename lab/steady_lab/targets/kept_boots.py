@@ -41,7 +41,7 @@ FOLDER_VARIABLE = "STEADYIO_KEPT_BOOTS"
 LAB_CODE = ("lab/steady_lab/targets/*.py", "lab/steady_lab/root/sandbox.py")
 # A larger work folder costs more to copy than the boot to repeat.
 WORK_BYTES_MAX = 512 << 20
-# Of each boot of a test, the results that the last changes led to.
+# For each boot of a test, this many results are kept: those of the last changes.
 RESULTS_MAX = 4
 NOTE, WORK, CANDIDATE = "boot.json", "work", "candidate-"
 REPLAYED, RAN = "replayed", "ran"
@@ -108,7 +108,7 @@ def kept_boots() -> KeptBoots | None:
 
 
 def begin(folder: Path) -> None:
-    """Forget what a test that was interrupted has left in its folder."""
+    """Delete the files that an interrupted test has left in its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
         for name in (REPLAYED, RAN):
@@ -187,7 +187,7 @@ def _lab_code() -> dict[str, str]:
 
 
 def _fingerprints(list_file: Path, start_ns: int) -> dict[str, str] | None:
-    """Return path -> fingerprint of what a guest used, None if that is not known for sure.
+    """Return path -> fingerprint of the files that a guest used, None if that is uncertain.
 
     That is so where a file has changed since the start: the guest may have seen it before. An empty
     list is wrong: each guest loads its modules from the clone.
@@ -208,7 +208,7 @@ def _fingerprints(list_file: Path, start_ns: int) -> dict[str, str] | None:
 
 
 def _fingerprint(path: str) -> str:
-    """Say what the clone has at `path`; of a folder its names, if the path ends with a slash."""
+    """Return the clone's state at `path`; for a folder its names, if the path ends with a slash."""
     place = PROJECT / path
     if path.endswith("/") and place.is_dir():
         names = "\0".join(sorted(one.name for one in place.iterdir()))
@@ -249,7 +249,7 @@ def _empty(folder: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy what is in a folder with times, links and holes."""
+    """Copy the contents of a folder with times, links and holes."""
     target.mkdir(exist_ok=True)
     words = ["cp", "--archive", "--sparse=always", f"{source}/.", str(target)]
     subprocess.run(words, check=True, capture_output=True)

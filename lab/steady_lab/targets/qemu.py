@@ -136,7 +136,7 @@ class Qemu:
         return self.kernel.config_sha256
 
     def identity(self, request: BootRequest) -> dict[str, Any]:
-        """All that the guest is given; how a boot ends depends on this machine's speed, too."""
+        """All inputs of the guest; how a boot ends also depends on this machine's speed."""
         return {
             "kernel": self.kernel.key,
             "root": guest_root(self.kernel.architecture).key,

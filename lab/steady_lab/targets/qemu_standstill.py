@@ -20,7 +20,7 @@ STANDSTILL = "QEMU runs nothing any more"
 STILL_S_MAX = 60
 LOOK_INTERVAL_S = 1
 ANSWER_S = 2
-# Of /proc/PID/stat, behind the name in parentheses, which may hold anything.
+# Fields of /proc/PID/stat after the name in parentheses, which may have any characters.
 USER_TIME, SYSTEM_TIME = 11, 12
 
 
@@ -39,7 +39,7 @@ class Standstill:
         self._since_s = 0.0
 
     def arguments(self) -> list[str]:
-        """Of QEMU: its machine protocol on two FIFOs, whose paths may be longer than a socket's."""
+        """QEMU's machine protocol on two FIFOs, whose paths may be longer than a socket's."""
         for path in self._fifos():
             os.mkfifo(path)
         path = self._folder / "monitor"
@@ -64,7 +64,7 @@ class Standstill:
             )
 
     def _answer(self) -> str:
-        """What QEMU says of its CPUs; it may be as dead as the guest."""
+        """QEMU's report on its CPUs. QEMU may hang like the guest."""
         asked = [f"info lapic {cpu}" for cpu in range(self._cpus)] + ["info registers -a"]
         calls = [_call("qmp_capabilities")]
         calls += [_call("human-monitor-command", {"command-line": line}) for line in asked]

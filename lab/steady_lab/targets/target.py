@@ -88,7 +88,7 @@ class Target(Protocol):
         """Return the hash of the kernel's configuration, which results note."""
 
     def identity(self, request: BootRequest) -> dict[str, Any]:
-        """Return all that decides how a boot ends, but for files of the work folder and the clone.
+        """Return all that decides how a boot ends, except files of the work folder and the clone.
 
         Results are kept under it, so it names content, not places of this machine.
         """
@@ -102,5 +102,5 @@ class Target(Protocol):
 
 
 def modules_of(device: DeviceSpec | None) -> list[Module]:
-    """Return what a target loads of the lab's own modules."""
+    """Return the lab's own modules that a target loads."""
     return [K2, device.kind.module] if device else [K2]

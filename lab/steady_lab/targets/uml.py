@@ -92,7 +92,7 @@ class Uml:
         return self.kernel.config_sha256
 
     def identity(self, request: BootRequest) -> dict[str, Any]:
-        """All that the guest is given: kernel, root, modules, command line, environment, init."""
+        """All inputs of the guest: kernel, root, modules, command line, environment, init."""
         return _identity(self, [request], _init_text(self, request))
 
     def guest(self, request: BootRequest) -> UmlGuest:
@@ -100,7 +100,7 @@ class Uml:
         return _guest(self, request, _init_text(self, request))
 
     def boot(self, request: BootRequest) -> BootResult:
-        """Run it here, or replay what a test has kept of it.
+        """Run it here, or replay the boot that a test has kept.
 
         A boot that its caller follows or ends is not kept: its result depends on the caller.
         """

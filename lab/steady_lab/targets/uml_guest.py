@@ -21,7 +21,7 @@ from steady_lab.targets.uml_standstill import Standstill
 # Files of the kernel's tree: the kernel, its modules, and the symbols of a hung guest.
 HEADER = "arch/x86/include/generated/uapi/asm/unistd_64.h"
 KERNEL_FILES = ("linux", "System.map", HEADER, "**/*.ko")
-# Of the clone: the programs, modules and scripts of figures.
+# Files of the clone: the programs, modules and scripts of figures.
 PROJECT_FILES = (
     "build/bin/steady",
     "build/bin/steady-guest",
@@ -32,7 +32,7 @@ PROJECT_FILES = (
 
 @dataclass(frozen=True)
 class UmlGuest:
-    """`words` is the kernel's command line; `root` and `project`, what the guest sees there."""
+    """`words` is the kernel's command line; `root` and `project` are folders in the guest."""
 
     kernel: LabKernel
     init: str

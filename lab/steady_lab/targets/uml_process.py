@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a running guest is doing, read from the host.
+"""The activity of a running guest, read from the host.
 
 User Mode Linux is a program: its kernel is one process, whose memory /proc/PID/mem shows, and each
 guest program is a child of it that the kernel stops at every system call. Nothing here writes
