@@ -12,7 +12,7 @@ import pytest
 from steady_lab.paths import cache_dir
 from steady_lab.targets import kept_boots
 
-# Of a test's item: the folder of the boots that decide whether it is "cached".
+# For a test's item: the folder of the boots that decide whether it is "cached".
 USED = pytest.StashKey[Path]()
 
 

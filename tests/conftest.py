@@ -118,7 +118,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> order.ByGroup:
-    """Choose how tests are given to the workers."""
+    """Choose how tests are distributed to the workers."""
     return order.ByGroup(config, log)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Which files decide what is built of a Rust crate, for the mark `reads` (verdicts.py)."""
+"""The files that decide the build of a Rust crate, for the mark `reads` (verdicts.py)."""
 
 import tomllib
 from functools import cache

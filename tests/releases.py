@@ -9,9 +9,9 @@ import os
 
 _NAMED = tuple(os.environ.get("STEADY_RELEASES", "").split())
 KERNEL_TEST_RELEASES = _NAMED or ("6.1", "6.12")
-# Of these every kernel test runs.
+# Every kernel test runs on these.
 WHOLE_RELEASES = _NAMED or ("6.12",)
-# Of tests with programs in guests; on 7.3 only the kernel tests run.
+# Tests with programs in guests run on these; on 7.3 only the kernel tests run.
 RELEASES = tuple(release for release in _NAMED if release != "7.3") or ("6.12",)
-# Of what is not tested by release, such as figures: the lab's default.
+# For tests without a release, such as figures: the lab's default.
 LAB_RELEASE = _NAMED[0] if _NAMED else "6.1"

@@ -11,7 +11,7 @@ import kernel_scripts
 import pytest
 from releases import RELEASES
 
-# chario_random_transfers.sh runs so many times.
+# chario_random_transfers.sh runs this many times.
 RUNS = 7
 
 

@@ -66,7 +66,7 @@ def test_output_is_streamed_while_the_guest_runs(work: Path) -> None:
         pieces.append(piece)
         (work / "seen").touch()
 
-    # It goes on when its first line has been seen.
+    # The script goes on when its first line was seen.
     command = ["sh", "-c", "echo first; while [ ! -e seen ]; do :; done; echo 2"]
     uml().boot(BootRequest(command, work, on_output=take))
     assert len(pieces) > 1
@@ -167,7 +167,7 @@ def test_wall_time_limit_ends_the_guest(work: Path) -> None:
         uml().boot(BootRequest(["sh", "-c", "while :; do :; done"], work, timeout_s=3))
 
 
-# Each call succeeds at once, so none of them takes virtual time.
+# Each call succeeds at once and takes no virtual time.
 POLL = "import os\nwhile True: os.sched_yield()"
 
 

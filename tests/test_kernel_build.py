@@ -144,7 +144,7 @@ def compiled(cache: Path) -> dict[Path, int]:
 
 
 def interrupted_build(source: Path, cache: Path, until_objects: int) -> dict[Path, int]:
-    """Start a build, press Ctrl-C once enough is compiled, and return what was compiled."""
+    """Start a build, press Ctrl-C once enough is compiled, and return the compiled objects."""
     output = cache / "output"
     with output.open("w") as printed:
         process = subprocess.Popen(

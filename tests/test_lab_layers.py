@@ -37,7 +37,7 @@ def imported_modules(source: str) -> Iterator[str]:
 
 
 def upward_imports(module: str, source: str) -> list[str]:
-    """Return what a module with this source imports from layers above its own."""
+    """Return the imports of a module with this source from higher layers."""
     order = [SHARED, *FOLDERS, ENTRY]
     own = order.index(layer_of(module))
     imported = (name for name in imported_modules(source) if name.startswith("steady_lab"))

@@ -29,7 +29,7 @@ def packed(base_kernel: LabKernel, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def other_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of another machine, which has Debian's packages, but nothing compiled."""
+    """Another machine, which has Debian's packages, but no builds."""
     other = tmp_path / "cache"
     other.mkdir()
     for name in ("roots", "src"):

@@ -64,7 +64,7 @@ def split_list(text: str) -> Iterator[str]:
 
 
 def target(path: Module, module: Module, known: set[Module]) -> Module | None:
-    """The module of the crate that has what a path names, None for another crate's."""
+    """The module of the crate that a path names, None for another crate's."""
     base = module
     if path[0] == "crate":
         base, path = (), path[1:]

@@ -30,7 +30,7 @@ from steady_lab.hashes import sha256_file
 from steady_lab.paths import PROJECT, cache_dir
 
 KEPT = cache_dir() / "tests" / "verdicts.json"
-# Of each test, what the last changes led to.
+# For each test, the results of the last changes.
 KEYS_MAX = 4
 PACKAGES = Path("/var/lib/dpkg/status")
 PROCESSOR = Path("/proc/cpuinfo")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Applications: their specs are checked, and what they do not report stays empty."""
+"""Applications: their specs are checked, and fields that they do not report stay empty."""
 
 from __future__ import annotations
 

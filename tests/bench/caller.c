@@ -146,8 +146,8 @@ static uint64_t commands(void)
 }
 
 /*
- * A process that counts while nothing else runs, two instructions each time: what it did not execute
- * in a time, all others did. (An idle CPU would execute the kernel's idle loop.)
+ * A process that counts while nothing else runs, two instructions each time: the instructions that
+ * it misses in a time were executed by others. (An idle CPU would execute the kernel's idle loop.)
  */
 static void count_waiting(void)
 {

@@ -44,7 +44,7 @@ BLKIO = Path("/sys/fs/cgroup/blkio/steadyio-bench")
 THROTTLES_MB_S = (100, 200, 400, 0)
 # A run on a throttled device takes this long.
 THROTTLED_S = 5
-# Of the pool: four buffers, one of which is being filled.
+# The pool has four buffers, one of which is being filled.
 IN_FLIGHT = 3
 PRIORITY = "50"
 UNIT = "1M"
@@ -75,7 +75,7 @@ class Sizes:
 
 
 def run(*command: str | Path) -> str:
-    """Runs a program and returns what it printed."""
+    """Run a program and return its output."""
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout.strip()
 
@@ -178,7 +178,7 @@ def record(join: str, *arguments: str | Path) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    # 3: records were lost, which the result says.
+    # 3: records were lost, as the result shows.
     if done.returncode not in (0, 3):
         sys.exit(f"{command}: {done.stderr}")
     result: dict[str, Any] = json.loads(done.stdout)

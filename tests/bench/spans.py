@@ -54,7 +54,7 @@ NAME = "s5"
 SMALL_IOS, SMALL_LOADS = 50, 2
 SEED = 7
 MS_PER_S = 1000
-# Of `steady trace`: the trace has a gap, which its account tells.
+# Exit status of `steady trace`: the trace has a gap, which its account shows.
 GAP = 3
 KERNEL = "6.12"
 GUEST_SCRIPT = f"{GUEST_PROJECT}/tests/bench/spans_in_guest.sh"

@@ -116,7 +116,7 @@ def unpacking_s(digests: Iterable[str], folder: Path) -> float:
 
 
 def on_each_side(address: str, target: Uml, folder: Path, count: int) -> None:
-    """What a client does for each boot, but for Dask's own part, and a worker once."""
+    """The client's work for each boot without Dask's own part, and a worker's once."""
     with Client(address) as client:
         shipping = Shipping(client)
         made = boots(target, folder / "jobs", 0, count + 1)

@@ -55,7 +55,7 @@ def test_a_character_device_slower_than_o_direct_is_reported() -> None:
     assert line.startswith("char, read of 1024 KiB")
 
 
-# As the kernel's trace has it, but for what nobody looks at.
+# As in the kernel's trace, without fields that no test reads.
 CALL = """\
           caller-160     [000] .....  {0}000: sys_enter: NR 17 (3, 55f1, a000, 8c000, 1a04, 0)
           caller-160     [000] .....  {0}110: mmc_request_start: mmc0: start struct mmc_request

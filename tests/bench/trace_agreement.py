@@ -29,7 +29,7 @@ UNEXPLAINED_MAX = 0.001
 
 
 def failures(kept: Kept) -> list[str]:
-    """Say what does not hold; nothing if all does."""
+    """Return the failures, as sentences."""
     account, found = kept.account, []
     requests = account["matched"] + account["unmatched"]
     if account["unmatched"] >= UNEXPLAINED_MAX * requests:

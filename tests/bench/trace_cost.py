@@ -44,9 +44,9 @@ class Run:
 
 
 def run(*command: str | Path) -> str:
-    """Runs a program and returns what it printed."""
+    """Run a program and return its output."""
     done = subprocess.run(command, check=False, capture_output=True, text=True)
-    # 3 of `steady trace`: the trace has a gap, which its account tells.
+    # Exit status 3 of `steady trace`: the trace has a gap, which its account shows.
     if done.returncode not in (0, 3):
         raise SystemExit(f"{' '.join(map(str, command))}: status {done.returncode}: {done.stderr}")
     return done.stdout

@@ -57,7 +57,7 @@ class Observed:
 
 
 def median_ratio(seen: list[Observed]) -> float:
-    """Of bounds to the longest that was seen."""
+    """The ratio of bounds to the longest observed times."""
     return statistics.median(o.bound["bound_ns"] / o.max_ns for o in seen if o.bound)
 
 

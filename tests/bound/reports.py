@@ -53,7 +53,7 @@ def tasks_of(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def bound(report: dict[str, Any]) -> dict[str, Any]:
-    """What `steady bound` says of the report's task."""
+    """The output of `steady bound` for the report's task."""
     with tempfile.TemporaryDirectory() as name:
         card, tasks = Path(name) / "card.toml", Path(name) / "tasks.toml"
         card.write_text(toml(card_of(report)), encoding="utf-8")
@@ -75,7 +75,7 @@ def row(report: dict[str, Any]) -> str:
     assumed = " (assumed)" if report["rate"] == "assumed" else ""
     buffer = "no bound"
     if found["job"]:
-        # What the page says of each: no knob helps, and the bound is little more than the pause.
+        # The page's claims on each: no knob helps, and the bound is little more than the pause.
         assert found["mostly_stalls"]
         assert found["job"]["bound_ns"] < (report["stall_ms"] + STALL_MORE_MS) * 1_000_000
         buffer = f"{-(-found['buffer']['bytes'] // 1024):,} KiB"

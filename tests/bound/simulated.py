@@ -35,12 +35,12 @@ class Simulated:
     found: dict[str, Any]
     job_ns_max: int
     io_ns_max: int
-    # Of a declared task: requests that were blocked for longer than stated by k2's own fault.
+    # For a declared task: requests that k2's own fault blocked for longer than stated.
     own_faults: int
 
     @property
     def ratio(self) -> float | None:
-        """Of the bound to the longest job."""
+        """The ratio of the bound to the longest job."""
         job = self.found["job"]
         return job["bound_ns"] / self.job_ns_max if job else None
 

@@ -15,7 +15,7 @@ from steady_lab.targets.uml import uml
 from steady_lab.toml_table import load_toml
 
 CARDS = PROJECT / "experiments" / "devices"
-# The guest's memory holds what is written.
+# The guest's memory holds all written data.
 CAPACITY_MIB = 320
 # Of the times, relative; what the host adds to each command is measured as the card's.
 TIME_ERROR = 0.05

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The table of public reports in the guide is what `steady bound` says of them."""
+"""The table of public reports in the guide is the output of `steady bound`."""
 
 from reports import GUIDE, REPORTS, page
 from steady_lab.toml_table import load_toml

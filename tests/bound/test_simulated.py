@@ -24,7 +24,7 @@ from verdicts import SOURCES
 
 pytestmark = pytest.mark.reads(*SOURCES)
 
-# Of each kind. scripts/soak asks for more.
+# Sets of each kind. scripts/soak runs more.
 SETS = int(os.environ.get("STEADY_SIMULATED_SETS", "60"))
 # Their tasks differ in period by up to three orders of magnitude, which takes long.
 HOSTILE_TRIALS = 4
@@ -53,7 +53,7 @@ def exceeding(seen: list[Simulated]) -> list[str]:
 
 
 def expect_near(seen: list[Simulated], median_max: float, p90_max: float) -> None:
-    """Bounds are at most so many times the longest job."""
+    """Bounds are at most this many times the longest job."""
     ratios = sorted(task.ratio for task in seen if task.ratio is not None)
     median, p90 = statistics.median(ratios), ratios[len(ratios) * 9 // 10]
     print(f"{SETS} sets, {len(ratios)} of {len(seen)} tasks with a bound: {median:.2f} x the "

@@ -14,7 +14,7 @@ HERE = PROJECT / "tests" / "busy_task"
 # One command of a background caller on test-plain, and the reader's own, in us.
 BACKGROUND_US, OWN_US = 100 + 64 * 4, 100 + 4 * 4
 RT_BLOCK_US = 440  # k2's default
-# The task computes for so long at a time.
+# The task computes for this long at a time.
 BUSY_US = 5000
 SCHEDULERS = ("none", "k2")
 # With a command queue mmcblk ends requests in the interrupt; on 6.1 k2's go through kblockd.

@@ -15,7 +15,7 @@ from steady_lab.paths import BUILD, PROJECT
 
 PROGRAM = BUILD / "simulate" / "stream_load"
 CARD = PROJECT / "experiments" / "devices" / "foresee-ncemad9d-usb.toml"
-# Of the module, not of the card's times.
+# Knobs of the module, not times of the card.
 NOT_THE_MODEL = {"capacity_mib", "seed"}
 SEEDS = range(1, 9)
 EVERY_10_MS = "period_us=10000 jitter_us=200"
@@ -142,5 +142,5 @@ def mean(values: list[float]) -> float:
 
 
 def p99_ms(results: list[dict[str, Any]]) -> float:
-    """Of the slowest thread, on average over the seeds."""
+    """The value of the slowest thread, on average over the seeds."""
     return mean([max(thread["p99_ms"] for thread in result["threads"]) for result in results])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Device specs: what is allowed passes, everything else is refused with key, value and range."""
+"""Device specs: valid values pass; all others are rejected with key, value and range."""
 
 import copy
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The record on the number in flight has what the SSD model gives; two of its tables."""
+"""The record on the number in flight has the values of the SSD model; two of its tables."""
 
 import pytest
 from ssd_bounds import PART, RECORD, case_table

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The fit of the SSD model: its search, what it is fitted to, its spec, and the page."""
+"""The fit of the SSD model: its search, its published values, its spec, and the page."""
 
 from pathlib import Path
 

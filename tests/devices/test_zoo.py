@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The zoo's devices give what their sources published, and say where that is from."""
+"""The zoo's devices give the published values of their sources, and name the sources."""
 
 from __future__ import annotations
 

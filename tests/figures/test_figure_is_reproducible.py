@@ -112,7 +112,7 @@ def test_interruption_ends_the_guests_and_keeps_what_is_finished(
     build, status, errors = interrupted
     assert status == 130, errors
     assert "Traceback" not in errors
-    # They have been killed; on a busy machine it takes them a moment to be gone.
+    # The processes were killed; on a busy machine they need a moment to exit.
     deadline_s = time.monotonic() + RUN_TIMEOUT_S
     while guests_below(build):
         assert time.monotonic() < deadline_s, "guests outlive the run"

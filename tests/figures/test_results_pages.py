@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The result pages say what the committed records say, and the records what the lab measures."""
+"""The result pages show the committed records, and the records are what the lab measures."""
 
 from __future__ import annotations
 

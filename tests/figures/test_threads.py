@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Threads on a host in the lab: as fast as the model says, and the queue is what differs."""
+"""Threads on a host in the lab: as fast as the model says; only the queue differs."""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A real-time reader next to background. rt_reader DEV RT_KIB RT_COUNT PAUSE_US BG_KIB BG_THREADS
- * read|write|writes [OTHER]. The reader has ioprio real-time, level 0. It reads at random places,
- * or writes with `writes`, one at a time. A pause of 0 to PAUSE_US before each lets it meet the
- * device in any state; =N is exactly N, =N-M is N to M. BG_THREADS threads of the idle class read,
- * or write with `write` and `writes`, at random places until it is done. With OTHER, a read of 4
- * KiB from that device is the pause. It prints "rt_max_ns N bg_count N rt_p99_ns N rt_p50_ns N
- * rt_p999_ns N rt_count N".
+ * A real-time reader next to background. Usage:
+ *
+ *	rt_reader DEV RT_KIB RT_COUNT PAUSE_US BG_KIB BG_THREADS read|write|writes [OTHER]
+ *
+ * The reader has ioprio real-time, level 0. It reads at random places, or writes with `writes`, one
+ * at a time. A pause of 0 to PAUSE_US before each lets it meet the device in any state; =N is
+ * exactly N, =N-M is N to M. BG_THREADS threads of the idle class read, or write with `write` and
+ * `writes`, at random places until it is done. With OTHER, a read of 4 KiB from that device is the
+ * pause. It prints "rt_max_ns N bg_count N rt_p99_ns N rt_p50_ns N rt_p999_ns N rt_count N".
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

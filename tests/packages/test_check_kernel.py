@@ -26,7 +26,7 @@ def test_a_structure_counts_wherever_its_brace_is() -> None:
 
 
 def test_structures_that_differ_between_kernels_are_compared() -> None:
-    """Of the pinned 6.12: what k2 and the elevator core share."""
+    """Structures of the pinned 6.12 that k2 and the elevator core share."""
     block = find_source(release="6.12").tree / "block"
     found = check_kernel.defined_structures((block / "elevator.h").read_text())
     assert {"elevator_queue", "elevator_type", "elevator_mq_ops"} <= found

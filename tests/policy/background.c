@@ -25,7 +25,7 @@ static struct k2_policy policy_with(u32 inflight_max)
 	return policy;
 }
 
-/* Insert a request of best effort by a process, and say where it went. */
+/* Inserts a best-effort request of a process, and returns its queue. */
 static u32 insert_of(struct k2_policy *policy, u32 process)
 {
 	u32 queue = k2_policy_take_flow(policy, process);
@@ -90,7 +90,7 @@ static void idle_gives_way_a_little_longer(void)
 	EXPECT(next_queue(&policy), IDLE);
 }
 
-/* After its first turn it goes on, until others come. */
+/* After its first turn it continues until others come. */
 static void idle_gives_way_once(void)
 {
 	struct k2_policy policy = policy_with(1);

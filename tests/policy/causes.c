@@ -133,7 +133,7 @@ static u64 takes_ns(u32 bytes, bool is_timed)
 	return limit_ns / 2 + below(limit_ns / 2 + 1);
 }
 
-/* A command of a lower level was in front of this I/O, if the I/O is still there. */
+/* A command of a lower level was before this I/O, if the I/O is still there. */
 static void was_in_front(const struct command *command, struct io *io)
 {
 	u64 from_ns = k2_max(command->start_ns, io->arrived_ns);

@@ -46,7 +46,7 @@ static inline void dispatch(struct k2_policy *policy, u32 queue)
 	note_waits(policy);
 }
 
-/* Dispatch from the queue the policy names, and say which it was. */
+/* Dispatches from the queue that the policy chooses, and returns that queue. */
 static inline u32 dispatch_next(struct k2_policy *policy)
 {
 	u32 queue = next_queue(policy);

@@ -48,7 +48,7 @@ static void it_is_known_after_some_commands(void)
 	EXPECT(percent(1), 100);
 	commands(1, 1, 50);
 	EXPECT(k2_delay_knows(&delay, 1), true);
-	/* And an eighth. */
+	/* An eighth is added. */
 	EXPECT_WITHIN(percent(1), 56, 57);
 }
 
@@ -104,7 +104,7 @@ static void what_no_longer_happens_is_forgotten(void)
 	EXPECT_WITHIN(percent(2), 22, 23);
 }
 
-/* It is dispatched no more for what happened once. */
+/* It is no longer dispatched because of a single event. */
 static void what_is_not_tried_any_more_is_forgotten_bit_by_bit(void)
 {
 	begin();

@@ -103,7 +103,7 @@ static void a_piece_fills_the_room(void)
 	EXPECT(fit_kib(512, 0), 4);
 }
 
-/* A slow episode need not have come yet: what is less than a stall is expected of it. */
+/* The device may not have been slow yet: anything less than a stall is expected of it. */
 static void before_an_epoch_is_over_the_reserve_is_the_most_it_can_be(void)
 {
 	begin();
@@ -186,7 +186,7 @@ static void a_device_that_became_slower_is_learned_anew(void)
 	command(4, 0);
 	for (u32 i = 0; i < 8; i++)
 		command(4, 1260 * US);
-	/* And may be slower still now and then, which nobody has seen yet. */
+	/* And it may sometimes be slower still, which was not seen yet. */
 	EXPECT(time_us(4), 3 * 1400);
 }
 
@@ -201,7 +201,7 @@ static void what_no_longer_happens_is_forgotten(void)
 	EXPECT(time_us(4), 140);
 }
 
-/* A device that answers at once, never, or as it likes: sizes stay in range, times finite. */
+/* A device that answers at once, never, or at random: sizes stay in range, times finite. */
 static void absurd_times_do_no_harm(void)
 {
 	uint64_t state = 88172645463325252ULL;

@@ -151,7 +151,7 @@ static bool does_nothing_fit(u32 op, u64 room_ns)
 	       room_ns + k2_device_reserve_ns(&ahead.device, op);
 }
 
-/* Returns what was let go, 0 for nothing. */
+/* Returns the dispatched bytes, or 0. */
 static u32 ask(u32 op, u32 bytes)
 {
 	u32 block_bytes = K2_PIECE_MIN << random_below(3), level = BACKGROUND_LEVEL, piece;

@@ -89,7 +89,7 @@ static struct {
 	const struct run *run;
 	struct k2_lookahead ahead;
 	struct k2_stream streams[K2_STREAMS];
-	struct k2_policy policy; /* only what is in flight is kept in it */
+	struct k2_policy policy; /* only for requests in flight */
 	struct task tasks[TASKS_MAX];
 	uint32_t task_count, depth, background_count;
 	struct command commands[DEPTH_MAX];
@@ -286,7 +286,7 @@ static bool dispatch_rt(void)
 	return true;
 }
 
-/* One that was cut goes on first. */
+/* A split request goes on first. */
 static struct background *next_background(void)
 {
 	struct background *found = NULL;

@@ -366,7 +366,7 @@ static bool take_step(struct k2_policy *policy, struct model *model)
 	}
 }
 
-/* The timer: at any time, for a late one is right, too. */
+/* The timer: a late one is also right. */
 static void step_look(struct k2_policy *policy, struct model *model)
 {
 	bool waits = model->gave_way && !model->gives_way;

@@ -70,7 +70,7 @@ static void background_goes_first_once_its_wait_is_over(void)
 	keep_rt_busy(&policy, 0);
 	now_ns = 105 * MS - 1;
 	EXPECT(dispatch_next(&policy), 0);
-	/* The device is busy: not even background that is due goes on top. */
+	/* The device is busy, so even background that is due has to wait. */
 	now_ns = 106 * MS;
 	EXPECT(dispatch_next(&policy), K2_QUEUE_NONE);
 	now_ns = 107 * MS;
@@ -185,7 +185,7 @@ static void one_class_alone_reads_no_clock(void)
 	}
 }
 
-/* A task that comes back at once must not reset the wait each time it is gone for a moment. */
+/* A task with short pauses must not reset the wait at each pause. */
 static void a_moment_without_rt_does_not_end_a_wait(void)
 {
 	struct k2_policy policy = policy_with(1);

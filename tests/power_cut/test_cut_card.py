@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A rebuilt card holds, sector by sector, what a card may hold after a cut at that moment."""
+"""A rebuilt card holds, sector by sector, the allowed values after a cut at that moment."""
 
 import struct
 from dataclasses import dataclass, field

@@ -20,7 +20,7 @@ RECORD_BYTES = 4096
 
 
 def writer(mode: str) -> Scenario:
-    """A program that writes numbered records and says when each is durable."""
+    """A program that writes numbered records and reports when each is durable."""
     return Scenario(record=f'"$STEADY_TESTS_BIN/writer" {mode} /run/mnt/kept/data {RECORDS} marks')
 
 

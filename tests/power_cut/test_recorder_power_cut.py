@@ -26,7 +26,7 @@ CUTS = int(os.environ.get("STEADY_CUTS", "30"))
 RECORD_BYTES = 1024
 SEGMENTS = 4
 LOSS_WINDOW_NS = 40_000_000
-# Of a segment of 512 KiB, what is not records of 1 KiB: less than an eighth.
+# The part of a segment of 512 KiB that is not records of 1 KiB: less than an eighth.
 SEGMENT_RECORDS_MIN = 448
 
 RECORD = f"""
@@ -107,7 +107,7 @@ def faults(left: Recovered, accounts: list[Account]) -> Iterator[str]:
         return
     if numbers != sorted(set(numbers)):
         yield "records are there twice, or not in their order"
-    # Of several blocks on their way a later one may have arrived.
+    # A later one of several blocks in flight may have arrived.
     end = next((a + 1 for a, b in itertools.pairwise(numbers) if b != a + 1), None)
     end = end or (numbers[-1] + 1 if numbers else 0)
     durable = account_at(accounts, left.cut.time_ns).durable

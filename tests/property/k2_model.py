@@ -32,7 +32,7 @@ _RANGE = re.compile(r"^\S+ ([A-Z]+) .*?(\d+) \+ (\d+) ")
 
 
 class ModelError(AssertionError):
-    """k2 did what it must not do; the message names the event."""
+    """k2 broke a rule; the message names the event."""
 
 
 @dataclass(eq=False)
@@ -56,7 +56,7 @@ class Request:
     process: int
     queued_at: int  # as many dispatches were before
     is_new: bool = True
-    is_known: bool = False  # real-time that k2 knows as a request of a stream
+    is_known: bool = False  # real-time that belongs to a stream of k2
     piece: int = 0  # sectors with the driver, or to be retried as they were
     failed: bool = False
 
@@ -250,7 +250,7 @@ class Model:
         self._serve(first, count)
         if count == request.count:
             self.in_flight.remove(request)
-        elif failed:  # all that is left fails with it, at once
+        elif failed:  # all the rest fails with it, at once
             request.failed = True
             request.first += count
             request.count -= count

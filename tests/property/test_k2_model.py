@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The model that judges k2 accepts what is right and names each kind of wrong."""
+"""The model that judges k2 accepts right traces and names each kind of error."""
 
 import k2_model
 import pytest

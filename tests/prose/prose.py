@@ -63,7 +63,7 @@ def is_code(path: str) -> bool:
 
 
 def documents(begins: tuple[str, ...]) -> Iterator[tuple[str, list[Part]]]:
-    """Yield what is checked, of names that begin so: its name, and its paragraphs with lines."""
+    """Yield each checked text whose name has one of these beginnings: name, and paragraphs."""
     for path in tracked():
         if not path.startswith(begins):
             continue
@@ -167,7 +167,7 @@ def allowed() -> dict[str, int]:
 
 
 def compare(found: list[Finding], may: Mapping[str, int]) -> list[str]:
-    """Return what is wrong with the number of findings."""
+    """Return the errors in the numbers of findings."""
     strict = [where for where in may if where.startswith(STRICT)]
     wrong = [f"{where}: may never be in {ALLOWED.name}" for where in strict]
     counts = Counter(finding.where for finding in found)

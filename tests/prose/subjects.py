@@ -36,7 +36,7 @@ def _since(project: Path) -> str:
 
 
 def fault(subject: str) -> str:
-    """Return what is wrong with a subject, or nothing."""
+    """Return the fault of a subject, or nothing."""
     if len(subject) > LENGTH_MAX:
         return f"the subject has {len(subject)} characters, at most {LENGTH_MAX}"
     if ";" in subject:

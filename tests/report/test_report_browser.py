@@ -104,7 +104,7 @@ def hover_text(page: Page, trace: int, point: int) -> str:
 
 
 def plot_data(page: Page) -> dict[str, Any]:
-    """Return what the page was given to draw."""
+    """Return the data that the page draws."""
     data: dict[str, Any] = json.loads(str(page.text_content("script.plot-data")))
     return data
 

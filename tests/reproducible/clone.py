@@ -24,7 +24,7 @@ def need_root(command: str) -> None:
 
 
 def copy_clone(folder: Path) -> None:
-    """Put what is committed into an empty folder."""
+    """Put the committed files into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=PROJECT, capture_output=True)

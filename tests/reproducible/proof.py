@@ -53,7 +53,7 @@ def kept_proofs() -> list[Proof]:
 
 
 def facts_in(lines: Iterable[str]) -> dict[str, str]:
-    """What the lines of tiny_figure.sh say."""
+    """The facts in the lines of tiny_figure.sh."""
     found = (re.search(r"proof: (\S+) (.*)", line) for line in lines)
     return {match[1]: match[2].strip() for match in found if match}
 

@@ -114,7 +114,7 @@ def test_a_real_case_is_shrunk_to_a_line_that_replays(base_kernel: LabKernel, wo
 
 @dataclass(frozen=True)
 class Pretended:
-    """Boots nothing: what is true of a case is found."""
+    """Boots nothing: each broken case is found."""
 
     found: Callable[[Case], bool]
     jobs: int = 2

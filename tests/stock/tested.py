@@ -63,14 +63,14 @@ DISKS = {
     "emmc": "eMMC (sdhci)",
     "null": "null_blk",
 }
-# Of tests that are not run for each kind of disk apart.
+# Tests that are not run separately for each kind of disk.
 DISKS_OF = {
     "test_k2_when_disks_vanish": "virtio nvme",
     "test_k2_in_the_kernel_tests": "null",
     "test_a_seeded_bug_is_found": "",
 }
 WORDS = {True: "passed", False: "**failed**", None: "not run"}
-# Scripts of tests/kernel on one line, whose names say what they show.
+# Scripts of tests/kernel on one line; their names describe them.
 KERNEL_TESTS = re.compile(r"k2: (`\w+`(?:, `\w+`)*)")
 Row = tuple[str, str]
 

@@ -30,7 +30,7 @@ SETTINGS = {
     "options/context-info": "0",
 }
 LOOK_EVERY_S = 0.05
-# linux/blktrace_api.h: magic with version 7; CPU and the length of what follows.
+# linux/blktrace_api.h: magic with version 7; CPU and length of the rest.
 RECORD = struct.Struct("<I36xI2xH")
 MAGIC = 0x65617407
 CPUS_MAX = 8192
@@ -127,7 +127,7 @@ def _overrun() -> int:
 
 @contextlib.contextmanager
 def _reader(target: Path) -> Iterator[None]:
-    """Move what is traced to the file, until no more comes after the end of the block."""
+    """Move the trace to the file, until no more comes after the end of the block."""
     over = threading.Event()
     pipe = os.open(TRACEFS / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
 

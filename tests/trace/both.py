@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One load on a loop device of this machine, traced by `steady trace` and blktrace at once."""
+"""One load on a loop device of this machine, traced by `steady trace` and blktrace together."""
 
 from __future__ import annotations
 

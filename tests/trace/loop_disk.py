@@ -36,7 +36,7 @@ class Disk:
 
 
 def run(*command: str | Path) -> str:
-    """Run a program and return what it printed; raises CalledProcessError."""
+    """Run a program and return its output; raises CalledProcessError."""
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout.strip()
 

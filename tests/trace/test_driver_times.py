@@ -19,7 +19,7 @@ from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 
 HERE = Path(__file__).parent
-# As scsi_times.sh and nvme_times.sh set it.
+# Set by scsi_times.sh and nvme_times.sh.
 COMMAND_NS = 100_000
 # What scsi_debug takes for SYNCHRONIZE CACHE, whatever the delay of other commands.
 SCSI_FLUSH_NS = 50_000_000
@@ -27,7 +27,7 @@ SCSI_FLUSH_NS = 50_000_000
 # which takes a step of it.
 SLACK_NS = 16 * 256
 ISSUED, HARDWARE_START, HARDWARE_DONE, COMPLETED = 3, 4, 5, 6
-# Of driver_load.sh.
+# Made by driver_load.sh.
 THREADS = 4
 COUNTS = {
     ("read", 4 << 10): 200,
@@ -97,6 +97,6 @@ def test_scsi_commands_are_found_and_take_the_disks_time(release: str, work: Pat
 def test_nvme_commands_are_found_and_take_the_disks_time(release: str, work: Path) -> None:
     requests = trace_of("nvme", release, work)
     expect_several_at_once(requests)
-    # The command is prepared before the issue, so no event tells of a later start.
+    # The command is prepared before the issue, so no event shows a later start.
     assert {one["marks_ns"][HARDWARE_START] for one in requests} == {None}
     expect_known_times(requests, ISSUED, COMMAND_NS)

@@ -33,7 +33,7 @@ class Disk:
             self.latency(name, "count 0 sum_ns 0 max_ns 0 late 0", "")
 
     def set(self, file: str, text: str) -> None:
-        """Replaces a file at once: the watch may be reading it."""
+        """Replace a file in one step: the watch may be reading it."""
         path = self._disk / file
         unfinished = path.with_name(f"{path.name}.new")
         unfinished.write_text(f"{text}\n", encoding="utf-8")

@@ -73,7 +73,7 @@ def test_a_declared_task_that_breaks_something_is_shown_and_found(work: Path) ->
     ]
     assert {task["level"] for task in shown} == {2}
     assert {task["state"] for task in shown} == {"armed", "no-limits"}
-    # dd reads at once again: all jobs but the first come before their time.
+    # dd reads again without a pause: all jobs but the first come before their time.
     early = sum(task["faults"].get("early", 0) for task in shown)
     assert 10 <= early < 20
     texts = {}

@@ -24,7 +24,7 @@ from steady_lab.root.steady_command import steady_json
 
 RUNS_FILE = "runs.json"
 RUNS_SCHEMA = "steadyio.traced-runs/2"
-# """One run: the mean of each span in us, the share of software in percent, and fio's figures."""
+# One run: the mean of each span in us, the share of software in percent, and fio's figures.
 Means = dict[str, float]
 
 
