@@ -6,9 +6,9 @@
  *
  * The reader has ioprio real-time, level 0. It reads at random places, or writes with `writes`, one
  * at a time. A pause of 0 to PAUSE_US before each lets it meet the device in any state; =N is
- * exactly N, =N-M is N to M. BG_THREADS threads of the idle class read, or write with `write` and
- * `writes`, at random places until it is done. With OTHER, a read of 4 KiB from that device is the
- * pause. It prints "rt_max_ns N bg_count N rt_p99_ns N rt_p50_ns N rt_p999_ns N rt_count N".
+ * exactly N us, =N-M is N to M us. BG_THREADS threads of the idle class read, or write with `write`
+ * and `writes`, at random places until it is done. With OTHER, a read of 4 KiB from that device is
+ * the pause. It prints "rt_max_ns N bg_count N rt_p99_ns N rt_p50_ns N rt_p999_ns N rt_count N".
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
