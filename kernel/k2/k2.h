@@ -29,6 +29,8 @@
 /* The state of look-ahead, see k2_guard.c. */
 struct k2_guard {
 	struct k2_lookahead ahead;
+	/* Of declared tasks, once there has been one. */
+	struct k2_declared_memory *memory;
 	/* Background is held until a command ends or returns to its queue, */
 	bool is_held;
 	/* or until this time; 0: only a command's end releases it. */
@@ -66,7 +68,6 @@ struct k2_lanes {
 
 /* Latencies of the requests of a group of queues that have ended, see k2_stats.c. */
 struct k2_latencies {
-	s64 deadline_ns;
 	atomic64_t late;
 	atomic64_t ns_sum;
 	atomic64_t ns_max;
@@ -81,10 +82,10 @@ struct k2_data {
 	struct request_queue *q;
 
 	/*
-	 * Protects the members below except @clones, @timer, @latencies and those that k2_tasks.c
-	 * locks. It is taken at submission, at dispatch, and at completion and in the timer, which
-	 * may run in hard interrupt context. q->requeue_lock and hctx->lock are never taken under
-	 * it. Only one allocation happens under it, and that is atomic.
+	 * Protects the members below except @clones, @timer, @latencies, @deadline_ns and those that
+	 * k2_tasks.c locks. It is taken at submission, at dispatch, and at completion and in the
+	 * timer, which may run in hard interrupt context. q->requeue_lock and hctx->lock are never
+	 * taken under it. Only one allocation happens under it, and that is atomic.
 	 */
 	spinlock_t lock;
 	struct k2_policy policy;
@@ -103,8 +104,9 @@ struct k2_data {
 	/* Clones for the front of a bio that is split. */
 	struct bio_set clones;
 
-	/* By group of queues. */
+	/* By group of queues. A request that takes longer than the deadline is counted as late. */
 	struct k2_latencies *latencies;
+	s64 deadline_ns[K2_GROUPS];
 
 	/* Used by k2_tasks.c. */
 	struct list_head in_all_devices;
@@ -271,9 +273,9 @@ static inline void k2_piece_mute_stats(struct request *rq)
 }
 
 /* k2_stats.c */
-struct k2_latencies *k2_stats_init(struct request_queue *q);
-void k2_stats_exit(struct k2_latencies *latencies);
-void k2_stats_late(struct k2_latencies *latencies, struct request *rq, unsigned int queue, u64 ns);
+bool k2_stats_init(struct k2_data *k2);
+void k2_stats_exit(struct k2_data *k2);
+void k2_stats_late(struct k2_data *k2, struct request *rq, unsigned int queue, u64 ns);
 ssize_t k2_stats_show(struct k2_data *k2, unsigned int group, char *page);
 
 /*
@@ -283,7 +285,8 @@ ssize_t k2_stats_show(struct k2_data *k2, unsigned int group, char *page);
 static __always_inline void k2_stats_completed(struct k2_data *k2, struct request *rq,
 					       unsigned int queue, u64 now_ns)
 {
-	struct k2_latencies *latencies = &k2->latencies[k2_policy_group(queue)];
+	unsigned int group = k2_policy_group(queue);
+	struct k2_latencies *latencies = &k2->latencies[group];
 	s64 ns = max_t(s64, now_ns - rq->start_time_ns, 1);
 	s64 ns_max = atomic64_read(&latencies->ns_max);
 
@@ -292,8 +295,8 @@ static __always_inline void k2_stats_completed(struct k2_data *k2, struct reques
 	while (unlikely(ns > ns_max) && !atomic64_try_cmpxchg(&latencies->ns_max, &ns_max, ns))
 		;
 	/* On 32 bits, a change of the deadline may be half visible to one request. */
-	if (unlikely(ns > data_race(latencies->deadline_ns)))
-		k2_stats_late(latencies, rq, queue, ns);
+	if (unlikely(ns > data_race(k2->deadline_ns[group])))
+		k2_stats_late(k2, rq, queue, ns);
 }
 
 /* k2_sysfs.c */

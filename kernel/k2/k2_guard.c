@@ -51,7 +51,7 @@ bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us)
 void k2_guard_exit(struct k2_guard *guard)
 {
 	kfree(guard->ahead.streams.stream);
-	kfree(guard->ahead.declared.task);
+	kfree(guard->memory);
 	kfree(guard);
 }
 
@@ -68,19 +68,22 @@ static noinline void k2_take_memory(struct k2_streams *streams)
 /* False: there is no memory for declared tasks, and the limits are not set. */
 bool k2_guard_set_limits(struct k2_data *k2, const struct k2_limit *limit)
 {
-	struct k2_declared *declared = &k2->guard->ahead.declared;
-	struct k2_declared_task *tasks;
+	struct k2_guard *guard = k2->guard;
+	struct k2_declared *declared = &guard->ahead.declared;
+	struct k2_declared_memory *memory;
 
 	/* The caller holds a lock that the scheduler's exit waits for with the queue frozen. */
-	tasks = kcalloc(K2_DECLARED_MAX, sizeof(*tasks), GFP_NOIO);
-	if (!tasks)
+	memory = kzalloc(sizeof(*memory), GFP_NOIO);
+	if (!memory)
 		return false;
 	spin_lock_irq(&k2->lock);
-	if (!declared->task)
-		swap(declared->task, tasks);
+	if (!guard->memory) {
+		swap(guard->memory, memory);
+		k2_declared_begin(declared, guard->memory);
+	}
 	memcpy(declared->limit, limit, sizeof(declared->limit));
 	spin_unlock_irq(&k2->lock);
-	kfree(tasks);
+	kfree(memory);
 	return true;
 }
 

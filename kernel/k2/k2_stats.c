@@ -6,28 +6,31 @@
 #include "k2.h"
 #include "k2_trace.h"
 
-struct k2_latencies *k2_stats_init(struct request_queue *q)
+/* False: no memory. */
+bool k2_stats_init(struct k2_data *k2)
 {
-	struct k2_latencies *latencies;
+	size_t bytes = array_size(K2_GROUPS, sizeof(*k2->latencies));
 	unsigned int group;
 
-	latencies = kzalloc_node(array_size(K2_GROUPS, sizeof(*latencies)), GFP_KERNEL, q->node);
-	for (group = 0; latencies && group < K2_GROUPS; group++)
-		latencies[group].deadline_ns = K2_DEADLINE_NONE;
-	return latencies;
+	for (group = 0; group < K2_GROUPS; group++)
+		k2->deadline_ns[group] = K2_DEADLINE_NONE;
+	k2->latencies = kzalloc_node(bytes, GFP_KERNEL, k2->q->node);
+	return k2->latencies;
 }
 
-void k2_stats_exit(struct k2_latencies *latencies)
+void k2_stats_exit(struct k2_data *k2)
 {
-	kfree(latencies);
+	kfree(k2->latencies);
 }
 
 /* Called by k2_stats_completed(). */
-void k2_stats_late(struct k2_latencies *latencies, struct request *rq, unsigned int queue, u64 ns)
+void k2_stats_late(struct k2_data *k2, struct request *rq, unsigned int queue, u64 ns)
 {
-	atomic64_inc(&latencies->late);
+	unsigned int group = k2_policy_group(queue);
+
+	atomic64_inc(&k2->latencies[group].late);
 	/* This is the value that the caller has read, or a newer one. */
-	trace_k2_late(rq, queue, ns, data_race(latencies->deadline_ns));
+	trace_k2_late(rq, queue, ns, data_race(k2->deadline_ns[group]));
 }
 
 /* Prints two lines: the counts, and BOUND_NS:COUNT of each bucket that is not empty. */

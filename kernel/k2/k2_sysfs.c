@@ -221,7 +221,7 @@ static ssize_t k2_rt_deadline_us_show(struct elevator_queue *e, char *page)
 
 	for (level = 0; level < K2_RT_LEVELS; level++) {
 		/* A change at this moment may be half visible. */
-		u64 ns = data_race(k2->latencies[level].deadline_ns);
+		u64 ns = data_race(k2->deadline_ns[level]);
 
 		length += sysfs_emit_at(page, length, "%s%llu", level ? " " : "",
 					ns == K2_DEADLINE_NONE ? 0 : div_u64(ns, NSEC_PER_USEC));
@@ -243,7 +243,7 @@ static ssize_t k2_rt_deadline_us_store(struct elevator_queue *e, const char *pag
 		s64 ns = value[level] ? (s64)value[level] * NSEC_PER_USEC : K2_DEADLINE_NONE;
 
 		/* See k2_stats_completed(). */
-		data_race(k2->latencies[level].deadline_ns = ns);
+		data_race(k2->deadline_ns[level] = ns);
 	}
 	return length;
 }

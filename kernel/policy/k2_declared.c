@@ -264,6 +264,7 @@ static u64 bypassed_since_ns(const struct k2_declared *declared,
 void k2_declared_bypassed(struct k2_declared *declared, u32 level, u64 since_ns, u64 now_ns)
 {
 	u32 i;
+	u64 left;
 
 	for (i = 0; i < declared->used; i++) {
 		struct k2_declared_task *task = &declared->task[i];
@@ -274,8 +275,8 @@ void k2_declared_bypassed(struct k2_declared *declared, u32 level, u64 since_ns,
 			judge(declared, task, bypassed_since_ns(declared, task, since_ns), now_ns);
 	}
 	/* The commands with the device may have waited for it. */
-	for (i = 0; i < K2_DECLARED_FLIGHTS; i++)
-		declared->flight[i].due_ns = NOT_DUE;
+	for (left = declared->flights; left; left &= left - 1)
+		declared->flight[first_of(left)].due_ns = NOT_DUE;
 }
 
 /* The device. */
@@ -517,13 +518,14 @@ void k2_declared_began(struct k2_declared *declared, u32 flight, u64 began_ns)
 
 void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns)
 {
-	const struct k2_declared_flight *there = &declared->flight[flight];
+	const struct k2_declared_flight *there;
 	bool has_late_start;
 	u64 overrun_ns;
 	u32 i;
 
 	if (!(declared->flights & (1U << flight)))
 		return;
+	there = &declared->flight[flight];
 	overrun_ns = elapsed_ns(now_ns, there->due_ns);
 	has_late_start = overrun_ns <= declared->late_start_ns_max;
 	declared->flights &= ~(1U << flight);

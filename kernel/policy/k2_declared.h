@@ -99,13 +99,19 @@ struct k2_declared_flight {
 	u64 due_ns; /* when it ends at the latest, after the commands before it */
 };
 
+/* Only a device with declared tasks needs it. */
+struct k2_declared_memory {
+	struct k2_declared_task task[K2_DECLARED_MAX];
+	struct k2_declared_flight flight[K2_DECLARED_FLIGHTS];
+};
+
 struct k2_declared {
-	struct k2_declared_task *task; /* the caller's memory for K2_DECLARED_MAX, or NULL */
+	/* Both are in the caller's memory. NULL: no task has been declared. */
+	struct k2_declared_task *task;
+	struct k2_declared_flight *flight; /* commands of k2 that the device has */
 	u32 used; /* the number of each task is below */
 	struct k2_limit limit[K2_DEVICE_OPS];
 	u32 least_bytes; /* of the smallest piece; 0: K2_PIECE_MIN */
-	/* Commands of k2 that the device has. */
-	struct k2_declared_flight flight[K2_DECLARED_FLIGHTS];
 	u32 flights; /* one bit for each in use */
 	u32 flight_count;
 	u32 forced_flights; /* one bit for each command that did not fit */
@@ -125,10 +131,15 @@ struct k2_declared {
 	u64 faults; /* the sum of early, late and waited_over of all tasks */
 };
 
-/*
- * The caller has set task to memory that was zero at first. Returns K2_DECLARED_NONE if there are
- * too many tasks, counting removed ones that still have requests.
- */
+/* Called before the functions below. @memory is zero, and the caller frees it. */
+static inline void k2_declared_begin(struct k2_declared *declared,
+				     struct k2_declared_memory *memory)
+{
+	declared->task = memory->task;
+	declared->flight = memory->flight;
+}
+
+/* Returns K2_DECLARED_NONE if there are too many tasks, counting removed ones with requests. */
 u32 k2_declared_add(struct k2_declared *declared, const struct k2_declaration *stated);
 void k2_declared_remove(struct k2_declared *declared, u32 number);
 

@@ -19,7 +19,7 @@ static struct {
 	struct k2_policy policy;
 	struct k2_lookahead ahead;
 	struct k2_stream streams[K2_STREAMS];
-	struct k2_declared_task tasks[K2_DECLARED_MAX];
+	struct k2_declared_memory memory;
 	struct queue queues[K2_QUEUES];
 	struct request *at_card[COMMANDS_MAX];
 	u32 at_card_count;
@@ -35,7 +35,7 @@ bool scheduler_begin(const struct scheduler_settings *settings)
 	k2_policy_init(&k2.policy, 1);
 	k2_lookahead_init(&k2.ahead);
 	k2.ahead.streams.stream = k2.streams;
-	k2.ahead.declared.task = k2.tasks;
+	k2_declared_begin(&k2.ahead.declared, &k2.memory);
 	k2.policy.rt_blocked_ns_bound = settings->rt_block_us * 1000ULL;
 	return k2_policy_set_inflight_max(&k2.policy, settings->inflight_max) &&
 	       k2_policy_set_split_kib(&k2.policy, settings->split_kib, BLOCK_BYTES) &&

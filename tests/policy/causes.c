@@ -57,7 +57,7 @@ static const struct k2_declaration stated[TASKS] = {
 static struct {
 	struct k2_lookahead ahead;
 	struct k2_policy policy;
-	struct k2_declared_task memory[K2_DECLARED_MAX];
+	struct k2_declared_memory memory;
 	struct command commands[COMMANDS];
 	u64 now_ns, free_ns, hold_until_ns, flush_ns;
 	bool is_held;
@@ -90,7 +90,7 @@ static bool goes_wrong(enum wrong kind, u64 one_in)
 
 static struct k2_declared_task *task_of(u32 number)
 {
-	return &sim.memory[number];
+	return &sim.memory.task[number];
 }
 
 static u64 counted(u32 number)
@@ -338,7 +338,7 @@ static void begin(u32 wrong, u32 inflight_max)
 	k2_lookahead_set_rt_block_us(&sim.ahead, 0);
 	if (wrong & FORCED)
 		k2_policy_set_background_wait_ms_max(&sim.policy, 2);
-	sim.ahead.declared.task = sim.memory;
+	k2_declared_begin(&sim.ahead.declared, &sim.memory);
 	k2_declared_set_limit(&sim.ahead.declared, 0, 200 * US, 10 * US);
 	fill_background();
 	if (wrong & BYPASS)

@@ -13,7 +13,7 @@
 #define LARGE_BYTES  (512U << 10)
 #define SOME_TIME_NS (50 * MS)
 
-static struct k2_declared_task tasks[K2_DECLARED_MAX];
+static struct k2_declared_memory memory;
 static struct k2_declared declared;
 static u32 task;
 
@@ -27,8 +27,9 @@ static const struct k2_declaration every_10_ms = {
 
 static void begin(const struct k2_declaration *stated)
 {
-	memset(tasks, 0, sizeof(tasks));
-	declared = (struct k2_declared){.task = tasks};
+	memset(&memory, 0, sizeof(memory));
+	declared = (struct k2_declared){};
+	k2_declared_begin(&declared, &memory);
 	k2_declared_set_limit(&declared, READ, 200 * US, 10 * US);
 	task = k2_declared_add(&declared, stated);
 }
@@ -245,6 +246,28 @@ static void a_flush_alone_is_a_cause(void)
 	EXPECT(declared.task[task].waited_over[K2_CAUSE_BYPASS], 1);
 }
 
+/* The request waits in its queue for a millisecond, and at the device behind the flush. */
+static void a_flush_delays_a_request_only_at_the_device(void)
+{
+	begin(&every_10_ms);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS);
+	k2_declared_dispatch(&declared, 0, 1, READ, 4096, SOME_TIME_NS + MS);
+	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS - MS, SOME_TIME_NS + MS + 300 * US);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_BYPASS], 0);
+	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS - MS, SOME_TIME_NS + MS + 500 * US);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_BYPASS], 1);
+}
+
+/* Nothing is known of the device's commands. */
+static void a_flush_before_the_first_task_changes_nothing(void)
+{
+	declared = (struct k2_declared){};
+	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 4096, SOME_TIME_NS);
+	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS, SOME_TIME_NS + MS);
+	k2_declared_done(&declared, 0, SOME_TIME_NS + MS);
+	EXPECT(declared.faults, 0);
+}
+
 static void a_flush_of_its_level_blocks_no_task(void)
 {
 	begin(&every_10_ms);
@@ -433,6 +456,8 @@ int main(void)
 		TEST(a_request_that_came_early_has_itself_to_blame),
 		TEST(a_flush_that_k2_was_not_shown_is_a_cause),
 		TEST(a_flush_alone_is_a_cause),
+		TEST(a_flush_delays_a_request_only_at_the_device),
+		TEST(a_flush_before_the_first_task_changes_nothing),
 		TEST(a_flush_of_its_level_blocks_no_task),
 		TEST(a_discard_is_a_cause),
 		TEST(a_command_from_before_the_task_is_a_cause),
