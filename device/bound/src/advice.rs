@@ -56,10 +56,13 @@ fn for_all(set: &TaskSet) -> Vec<(String, TaskSet)> {
         offer("inflight_max", 1, |set, value| set.k2.inflight_max = value);
     }
     if set.background.is_some() {
-        let now_kib = if set.k2.split_kib > 0 { set.k2.split_kib } else { set.k2.max_sectors_kb };
+        let now_kib = match set.k2.split_kib() {
+            0 => set.k2.max_sectors_kb,
+            kib => kib,
+        };
         if now_kib > 4 {
             let half_kib = (now_kib / 2).next_power_of_two().min(now_kib - 1).max(4);
-            offer("split_kib", half_kib, |set, value| set.k2.split_kib = value);
+            offer("split_kib", half_kib, |set, value| set.k2.split_kib = Some(value));
         }
     }
     if set.tasks.iter().any(|task| task.kib * 2 > set.k2.max_sectors_kb) {

@@ -142,5 +142,5 @@ pub fn piece_kib(set: &TaskSet) -> u64 {
     let Some(background) = &set.background else { return 0 };
     let merged_kib = if background.merges { u64::MAX } else { background.kib };
     let whole_kib = merged_kib.min(set.k2.max_sectors_kb);
-    if set.k2.split_kib > 0 { whole_kib.min(set.k2.split_kib) } else { whole_kib }
+    if set.k2.split_kib() > 0 { whole_kib.min(set.k2.split_kib()) } else { whole_kib }
 }

@@ -85,7 +85,7 @@ fn best(all: impl Iterator<Item = Candidate>) -> Option<Candidate> {
 
 fn with_split(set: &TaskSet, split_kib: u64) -> TaskSet {
     let mut set = set.clone();
-    set.k2.split_kib = split_kib;
+    set.k2.split_kib = Some(split_kib);
     set.k2.rt_block_us = 0;
     set.tasks.iter_mut().for_each(|task| task.block_us = None);
     set
@@ -95,8 +95,9 @@ fn values_us() -> impl Iterator<Item = u64> {
     (0..DECADES).flat_map(|decade| BLOCK_US.map(|us| us * 10_u64.pow(decade)))
 }
 
-/// First one value for all tasks, and then each task's own while that is better.
-fn declared(device: &Device, set: &TaskSet) -> Option<Candidate> {
+/// The best with declared tasks: first one value for all, and then each task's own while that is
+/// better. `None`: the device or the set does not allow it. Called by `steady apply`, too.
+pub fn declared(device: &Device, set: &TaskSet) -> Option<Candidate> {
     if !device.has_writes() {
         return None;
     }

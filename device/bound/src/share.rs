@@ -21,7 +21,7 @@ pub struct Loss {
 pub fn loss(device: &Device, set: &TaskSet) -> Option<Loss> {
     let background = set.background.as_ref()?;
     let mut uncut = set.clone();
-    uncut.k2.split_kib = 0;
+    uncut.k2.split_kib = None;
     let whole_kib = piece_kib(&uncut);
     if set.k2.rt_block_us == 0 {
         let all = lost_rate(device, set, background, piece_kib(set), whole_kib)?;

@@ -46,9 +46,9 @@ pub struct TaskSet {
 pub struct K2 {
     #[serde(deserialize_with = "bounded::<_, 1, 1024>")]
     pub inflight_max: u64,
-    /// 0: background is not split.
-    #[serde(default, deserialize_with = "bounded::<_, 0, KIB_MAX>")]
-    pub split_kib: u64,
+    /// None, as 0: background is not split.
+    #[serde(default, deserialize_with = "split_kib")]
+    pub split_kib: Option<u64>,
     /// Tasks are declared, and lower levels may block one of their requests for so long; 0: they are not.
     #[serde(default, deserialize_with = "bounded::<_, 0, 1_000_000>")]
     pub rt_block_us: u64,
@@ -189,6 +189,10 @@ fn cpu_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
     bounded::<D, 0, MINUTE_US>(de).map(Some)
 }
 
+fn split_kib<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 0, KIB_MAX>(de).map(Some)
+}
+
 fn block_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
     bounded::<D, 1, 1_000_000>(de).map(Some)
 }
@@ -224,6 +228,16 @@ impl Task {
 }
 
 impl K2 {
+    /// 0: background is not split.
+    pub fn split_kib(&self) -> u64 {
+        self.split_kib.unwrap_or(0)
+    }
+
+    /// Whether the file leaves open how background is cut for real-time.
+    pub fn is_open(&self) -> bool {
+        self.split_kib.is_none() && self.rt_block_us == 0
+    }
+
     /// Tags that neither other background nor metadata may take (`k2_policy_tags()`).
     pub fn tags_kept(&self) -> u64 {
         (self.nr_requests / 8).max(1)
@@ -314,8 +328,8 @@ impl TaskSet {
                 fault(format!("task/{number}/block_us"), text)
             });
         }
-        if self.k2.split_kib > 0 {
-            let split_kib = self.k2.split_kib;
+        let split_kib = self.k2.split_kib();
+        if split_kib > 0 {
             let text =
                 format!("rt_block_us = {rt_block_us}, split_kib = {split_kib}: only one of them");
             return fault("k2/split_kib", text);

@@ -19,6 +19,7 @@ use anyhow::{anyhow, ensure};
 use steadyio_bound::analysis::responses;
 use steadyio_bound::declared;
 use steadyio_bound::device::{Device as Times, Op};
+use steadyio_bound::search;
 use steadyio_bound::tasks::{Task, TaskSet};
 use steadyio_core::device::Device;
 use steadyio_core::diagnostic;
@@ -28,11 +29,12 @@ use steadyio_core::knobs::{Attributes, Queue, knob_attribute};
 use steadyio_core::value::Value;
 
 use crate::apply::unit::Start;
-use crate::bound::read;
+use crate::bound::{percent, read};
 use crate::doctor::discarding;
 use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::power::power_states;
+use crate::tune;
 use disk::Disk;
 use files::{Files, Kept, Knobs, Settings};
 
@@ -151,6 +153,7 @@ fn settings(arguments: &Arguments) -> Result<Option<(Settings, Services)>, Failu
     let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
     times.check(&set).map_err(Failure::with(Status::Usage))?;
     let mut services = services(&set).map_err(Failure::with(Status::Usage))?;
+    let set = with_knobs(&times, set);
     if let Some(text) = missed(&times, &set) {
         diagnostic!("steady: {text}; `steady bound` shows why. Nothing was changed");
         return Ok(None);
@@ -163,6 +166,20 @@ fn settings(arguments: &Arguments) -> Result<Option<(Settings, Services)>, Failu
     }
     let settings = of_disk(arguments, &times, knobs, Some(&set));
     Ok(Some((settings.map_err(Failure::with(Status::Usage))?, services)))
+}
+
+/// The set, with declared tasks if they meet all deadlines and it states no other way to cut
+/// background.
+fn with_knobs(times: &Times, set: TaskSet) -> TaskSet {
+    let best = set.k2.is_open().then(|| search::declared(times, &set)).flatten();
+    let Some(best) = best.filter(|best| best.missed == 0) else { return set };
+    diagnostic!(
+        "steady: [k2] has neither rt_block_us nor split_kib: tasks are declared ({}), and about {} \
+         of the background's throughput is left",
+        tune::bound::knobs(&best),
+        percent(1.0 - best.loss)
+    );
+    best.set
 }
 
 /// For the disk of the profile, if it is that; of an image nothing is known.
@@ -295,7 +312,7 @@ fn knobs(set: &TaskSet) -> Knobs {
         ("queue/nr_requests", k2.nr_requests),
         ("queue/max_sectors_kb", k2.max_sectors_kb),
         ("iosched/inflight_max", k2.inflight_max),
-        ("iosched/split_kib", k2.split_kib),
+        ("iosched/split_kib", k2.split_kib()),
         ("iosched/rt_block_us", k2.rt_block_us),
         ("iosched/background_wait_ms_max", k2.background_wait_ms_max),
     ] {

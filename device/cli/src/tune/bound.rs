@@ -60,7 +60,7 @@ fn write(tasks: &Path, set: &TaskSet, out: &Path) -> Result<(), Failure> {
 fn with_knobs(text: &str, set: &TaskSet) -> anyhow::Result<String> {
     let mut file: DocumentMut = text.parse()?;
     let k2 = file["k2"].as_table_like_mut().context("[k2] is no table")?;
-    for (name, number) in [("split_kib", set.k2.split_kib), ("rt_block_us", set.k2.rt_block_us)] {
+    for (name, number) in [("split_kib", set.k2.split_kib()), ("rt_block_us", set.k2.rt_block_us)] {
         k2.insert(name, value(i64::try_from(number)?));
     }
     let tables: Vec<&mut dyn TableLike> = match &mut file["task"] {
@@ -80,11 +80,11 @@ fn with_knobs(text: &str, set: &TaskSet) -> anyhow::Result<String> {
     Ok(file.to_string())
 }
 
-fn knobs(candidate: &Candidate) -> String {
+pub fn knobs(candidate: &Candidate) -> String {
     let set = &candidate.set;
     match candidate.mode {
         Mode::Whole => "nothing is cut".into(),
-        Mode::Split => format!("split_kib = {}", set.k2.split_kib),
+        Mode::Split => format!("split_kib = {}", set.k2.split_kib()),
         Mode::Declared => {
             let each =
                 set.tasks.iter().map(|task| format!("{} {}", task.name, task.block_us(&set.k2)));
@@ -115,7 +115,7 @@ fn json_text(found: &[Candidate], best: Option<(&Candidate, serde_json::Value)>)
         let tasks = candidate.set.tasks.iter();
         let block_us = tasks.map(|task| (k2.rt_block_us > 0).then(|| task.block_us(k2)));
         json!({
-            "split_kib": k2.split_kib,
+            "split_kib": k2.split_kib(),
             "rt_block_us": k2.rt_block_us,
             "block_us": block_us.collect::<Vec<_>>(),
             "tasks_missed": candidate.missed,

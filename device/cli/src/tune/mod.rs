@@ -3,7 +3,7 @@
 //!
 //! The search and the measuring are in `steadyio_tune`; here are arguments, progress and words.
 
-mod bound;
+pub mod bound;
 mod goal;
 mod progress;
 mod text;

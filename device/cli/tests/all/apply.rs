@@ -166,6 +166,37 @@ fn the_declaration_of_a_task_without_a_service_is_printed() {
 }
 
 #[test]
+fn tasks_are_declared_unless_the_file_says_how_background_is_cut() {
+    let image = Image::new();
+    let output = image.apply(&[CARD, &image.tasks("rt_block_us = 1_000\n", ""), "--yes"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("tasks are declared (block_us: joints "), "{said}");
+    assert!(text(&image.path(DROP_IN)).contains(" --declare level=0,"));
+    assert!(text(&image.path(RULE)).contains("iosched/device_limits"));
+}
+
+#[test]
+fn tasks_are_not_declared_next_to_a_stated_split_kib() {
+    let image = Image::new();
+    let tasks = image.tasks("rt_block_us = 1_000\n", "split_kib = 16\n");
+    assert_eq!(image.apply(&[CARD, &tasks, "--yes"]).status.code(), Some(0));
+    assert!(!text(&image.path(DROP_IN)).contains("declare"));
+}
+
+#[test]
+fn tasks_that_no_declaration_helps_are_not_declared() {
+    let image = Image::new();
+    let open = image.tasks("rt_block_us = 1_000\n", "");
+    let late =
+        text(Path::new(&open)).replace("period_us = 20000", "period_us = 20000\ndeadline_us = 1");
+    fs::write(&open, late).unwrap();
+    let output = image.apply(&[CARD, &open, "--yes"]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("are declared"), "{said}");
+}
+
+#[test]
 fn a_service_has_one_level() {
     let image = Image::new();
     let tasks = image.tasks("name = \"log\"", "name = \"log\"\nservice = \"arm.service\"");
