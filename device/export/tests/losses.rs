@@ -276,6 +276,22 @@ fn a_segment_of_which_only_the_head_is_left_is_counted() {
     }
 }
 
+#[test]
+fn a_segment_that_is_gone_counts_after_a_start_has_made_it_again() {
+    let (whole, _) = &POOLS[1];
+    let before = exported(whole.path()).0.len() as u64;
+    // Without the oldest one, which the start would have overwritten.
+    for at in 1..SEGMENTS as usize {
+        let dir = tempfile::tempdir().unwrap();
+        copy_files(whole.path(), dir.path());
+        fs::remove_file(&segments(dir.path())[at]).unwrap();
+        let gone = before - exported(dir.path()).0.len() as u64;
+        assert_eq!((started(dir.path()), started(dir.path())), (gone, 0));
+        let (_, counted, is_damaged) = exported(dir.path());
+        assert!(gone > 0 && counted == gone && is_damaged, "export: {counted} of {gone}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default()

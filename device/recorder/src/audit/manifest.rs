@@ -37,6 +37,17 @@ pub struct Listed {
     pub at_most: bool,
 }
 
+/// Messages that a start has reported as missing, of lives that have no segment any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gone {
+    /// Sequences of the first and the last life.
+    pub first: u64,
+    pub last: u64,
+    pub messages: u64,
+    /// Whether there may be fewer.
+    pub at_most: bool,
+}
+
 /// See the module's head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -51,6 +62,8 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unreadable: usize,
     lives: Vec<ListedLife>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) gone: Vec<Gone>,
     /// Of the other values, as JSON without spaces.
     crc32: u32,
 }
@@ -68,15 +81,15 @@ impl Manifest {
             messages,
         };
         let lives = lives.map(listed).collect();
-        let (schema, unreadable, crc32) = (SCHEMA.into(), 0, 0);
+        let (schema, unreadable, gone, crc32) = (SCHEMA.into(), 0, Vec::new(), 0);
         let manifest =
-            Manifest { schema, segments, segment_bytes, ended, unreadable, lives, crc32 };
-        manifest.with_unreadable(0)
+            Manifest { schema, segments, segment_bytes, ended, unreadable, lives, gone, crc32 };
+        manifest.with(0, Vec::new())
     }
 
-    /// The same with so many segments that could not be read.
-    pub fn with_unreadable(self, unreadable: usize) -> Manifest {
-        let mut manifest = Manifest { unreadable, ..self };
+    /// The same with so many segments that could not be read, and what is gone.
+    pub fn with(self, unreadable: usize, gone: Vec<Gone>) -> Manifest {
+        let mut manifest = Manifest { unreadable, gone, ..self };
         manifest.crc32 = manifest.checksum();
         manifest
     }

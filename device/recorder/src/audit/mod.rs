@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use self::manifest::{Listed, Manifest};
+use self::manifest::{Gone, Listed, Manifest};
 use crate::mcap::evidence::{Evidence, segment_messages_max};
 use crate::mcap::private::{Identity, Life};
 
@@ -37,6 +37,8 @@ pub struct Loss {
     pub times_ns: Option<(u64, u64)>,
     /// Whose it is, if that is known.
     pub identity: Option<Identity>,
+    /// Sequences of the first and the last life that it is of, if that is known.
+    pub lives: Option<(u64, u64)>,
     /// Whether it was so when the list was written.
     pub known: bool,
 }
@@ -87,7 +89,8 @@ pub fn losses(files: &[Found], manifest: Option<&Manifest>) -> Vec<Loss> {
     let complete = manifest
         .filter(|list| pieces.iter().all(|piece| piece.is_blank() || !is_later(list, piece)));
     let any_missing = missing > 0 && complete.is_none();
-    let spans = spans(&pieces, any_missing, manifest, &mut found);
+    let reported = reported(&pieces, &found, manifest);
+    let spans = spans(&pieces, any_missing, manifest, &reported, &mut found);
     found.extend(spans.losses);
     // Segments that were prepared since have lost the oldest lives.
     let prepared = |list: &Manifest| match list.ended {
@@ -104,7 +107,41 @@ pub fn losses(files: &[Found], manifest: Option<&Manifest>) -> Vec<Loss> {
     found.extend(
         unknown(lost, &pieces, manifest).map(|loss| Loss { known: lost <= unlisted, ..loss }),
     );
+    found.extend(reported);
     found
+}
+
+/// Losses that a start has reported, of segments that it made again. They count until newer lives
+/// would have overwritten them, less the losses that `found` has of the same lives.
+fn reported(pieces: &[Piece<'_>], found: &[Loss], manifest: Option<&Manifest>) -> Vec<Loss> {
+    let Some(list) = manifest else { return Vec::new() };
+    let newest = pieces.last().map_or(0, |piece| piece.identity().sequence).max(list.newest());
+    let is_kept = |gone: &&Gone| newest < gone.last + list.segments as u64;
+    let loss_of = |gone: &Gone| {
+        let within = |loss: &&Loss| {
+            let sequence = loss.identity.map(|identity| identity.sequence);
+            sequence.is_some_and(|sequence| (gone.first..=gone.last).contains(&sequence))
+        };
+        let again: u64 = found.iter().filter(within).map(|loss| loss.messages).sum();
+        let place = match gone.first == gone.last {
+            true => format!("segment {}, which was gone", gone.first),
+            false => format!("segments {} to {}, of which some were gone", gone.first, gone.last),
+        };
+        let loss = loss(place, gone.messages.saturating_sub(again), gone.at_most, None)?;
+        Some(Loss { lives: Some((gone.first, gone.last)), known: true, ..loss })
+    };
+    list.gone.iter().filter(is_kept).filter_map(loss_of).collect()
+}
+
+/// The losses of lives that are not `there`. A start that made their segments again writes them to
+/// the list.
+pub fn gone(losses: &[Loss], there: &[Identity]) -> Vec<Gone> {
+    let of = |loss: &Loss| {
+        let is_there = loss.identity.is_some_and(|identity| there.contains(&identity));
+        let (first, last) = loss.lives.filter(|_| !is_there)?;
+        Some(Gone { first, last, messages: loss.messages, at_most: loss.at_most })
+    };
+    losses.iter().filter_map(of).collect()
 }
 
 /// By age; of a life that is there twice, the one with more messages.
@@ -157,7 +194,9 @@ fn loss(place: String, messages: u64, at_most: bool, piece: Option<&Piece<'_>>) 
     let with_summary = piece.filter(|piece| piece.evidence.counted.is_some());
     let times_ns = with_summary.and_then(|piece| piece.times_ns);
     let identity = piece.map(|piece| piece.identity());
-    (messages > 0).then_some(Loss { place, messages, at_most, times_ns, identity, known: false })
+    let lives = identity.map(|identity| (identity.sequence, identity.sequence));
+    let loss = Loss { place, messages, at_most, times_ns, identity, lives, known: false };
+    (messages > 0).then_some(loss)
 }
 
 struct Spans {
@@ -168,10 +207,12 @@ struct Spans {
 
 /// From one life to the next of the same recording whose beginnings say how many messages were
 /// durable before. Replaces what was found of the single lives between if that is less, or a guess.
+/// Losses in `reported` are no part of it.
 fn spans(
     pieces: &[Piece<'_>],
     any_missing: bool,
     manifest: Option<&Manifest>,
+    reported: &[Loss],
     found: &mut Vec<Loss>,
 ) -> Spans {
     let mut spans = Spans { losses: Vec::new(), absent: 0 };
@@ -189,7 +230,11 @@ fn spans(
         spans.absent += absent;
         let begun = |at: usize| pieces[at].evidence.begun.unwrap_or(0);
         let present: u64 = pieces[first..next].iter().map(|piece| piece.evidence.present).sum();
-        let messages = begun(next).saturating_sub(begun(first)).saturating_sub(present);
+        let range = (one.sequence, other.sequence - 1);
+        let is_within_range =
+            |loss: &&Loss| loss.lives.is_some_and(|(from, to)| range.0 <= from && to <= range.1);
+        let reported: u64 = reported.iter().filter(is_within_range).map(|loss| loss.messages).sum();
+        let messages = begun(next).saturating_sub(begun(first)).saturating_sub(present + reported);
         let within = |loss: &Loss| {
             let inside = |identity: Identity| {
                 pieces[first..next].iter().any(|piece| piece.identity() == identity)
@@ -213,8 +258,8 @@ fn spans(
         let piece = if absent == 0 { Some(&pieces[first]) } else { None };
         let listed = pieces[first..next].iter().map(|piece| known_missing(piece, manifest));
         let known = absent == 0 && listed.sum::<Option<u64>>().is_some_and(|all| messages <= all);
-        let loss = loss(place, messages, false, piece).map(|loss| Loss { known, ..loss });
-        spans.losses.extend(loss);
+        let loss = loss(place, messages, false, piece);
+        spans.losses.extend(loss.map(|loss| Loss { known, lives: Some(range), ..loss }));
     }
     spans
 }
@@ -226,8 +271,10 @@ fn absent(list: &Manifest, pieces: &[Piece<'_>], overwritten: usize) -> Vec<Loss
         list.lives().filter(|(identity, _)| !is_there(identity)).collect();
     absent.sort_by_key(|(identity, _)| identity.sequence);
     let loss = |(identity, Listed { messages, missing, .. }): (Identity, Listed)| {
-        let place = format!("segment {}, which is gone", identity.sequence);
-        loss(place, messages.saturating_sub(missing), false, None)
+        let sequence = identity.sequence;
+        let place = format!("segment {sequence}, which is gone");
+        let loss = loss(place, messages.saturating_sub(missing), false, None)?;
+        Some(Loss { lives: Some((sequence, sequence)), ..loss })
     };
     absent.into_iter().skip(overwritten).filter_map(loss).collect()
 }

@@ -134,9 +134,43 @@ fn what_a_recording_added_to_a_listed_segment_is_no_known_loss() {
 
 #[test]
 fn a_segment_that_could_not_be_read_when_it_was_listed_counts_again() {
-    let list = |unreadable| list(3, true, 1..3).with_unreadable(unreadable);
+    let list = |unreadable| list(3, true, 1..3).with(unreadable, Vec::new());
     let files = [whole(1), whole(2), Found::Unreadable];
     assert_eq!(found(&files, Some(&list(0))), []);
     let losses = losses(&files, Some(&list(1)));
     assert!(losses[0].at_most && losses[0].known && losses[0].messages > 0);
+}
+
+#[test]
+fn a_reported_loss_counts_until_newer_lives_would_have_overwritten_it() {
+    let gone = Gone { first: 2, last: 2, messages: 100, at_most: false };
+    let list = |newest: u64| list(4, true, 3..newest + 1).with(0, vec![gone.clone()]);
+    let files = |newest: u64| (3..=newest).map(whole).collect::<Vec<_>>();
+    assert_eq!(found(&files(5), Some(&list(5))), [(100, false)]);
+    assert!(losses(&files(5), Some(&list(5)))[0].known);
+    assert_eq!(found(&files(6), Some(&list(6))), []);
+}
+
+#[test]
+fn a_gap_next_to_a_reported_one_counts_alone() {
+    let gone = Gone { first: 2, last: 2, messages: 100, at_most: false };
+    let list = list(5, false, 0..0).with(0, vec![gone]);
+    let all = [whole(1), whole(3), whole(4), whole(5), Found::Unused];
+    assert_eq!(found(&all, Some(&list)), [(100, false)]);
+    // The third one is gone now, too.
+    let files = [whole(1), whole(4), whole(5), Found::Unused];
+    let losses = losses(&files, Some(&list));
+    let said: Vec<_> = losses.iter().map(|loss| (loss.messages, loss.known)).collect();
+    assert_eq!(said, [(100, false), (100, true)]);
+}
+
+#[test]
+fn a_loss_that_a_segment_shows_itself_does_not_count_twice() {
+    let gone = Gone { first: 1, last: 2, messages: 110, at_most: false };
+    let list = list(4, false, 0..0).with(0, vec![gone]);
+    let Found::Life { path, life, evidence, .. } = whole(1) else { unreachable!() };
+    let evidence = Evidence { present: 90, ..evidence };
+    let damaged = Found::Life { path, life, times_ns: None, evidence };
+    let files = [damaged, whole(3), Found::Unused, Found::Unused];
+    assert_eq!(found(&files, Some(&list)), [(10, false), (100, false)]);
 }

@@ -21,7 +21,7 @@ use super::found::{Discard, Existing, distinct, existing, recover_all, set_unusa
 use super::in_place;
 use super::making::{create_missing, make_directory, sync_directory};
 use super::pins::{Begun, Moment, Pins, reaching_back};
-use crate::audit::manifest::{self, Listed, Manifest};
+use crate::audit::manifest::{self, Gone, Listed, Manifest};
 use crate::audit::{self, Loss};
 use crate::incident::files as incident_files;
 use crate::incident::{Incident, IncidentError, Kept, KeptSegment, SCHEMA};
@@ -197,6 +197,7 @@ pub struct Pool {
     made: usize,
     removed: usize,
     missing: u64,
+    gone: Vec<Gone>,
     dir: PathBuf,
     segment_bytes: u64,
     _lock: DirectoryLock,
@@ -230,6 +231,8 @@ impl Pool {
         let new: Vec<&Loss> = losses.iter().filter(|loss| !loss.known).collect();
         new.iter().for_each(|loss| note(loss.describe()));
         let missing = new.iter().map(|loss| loss.messages).sum();
+        let there: Vec<Identity> = segments.iter().filter_map(Segment::identity).collect();
+        let gone = audit::gone(&losses, &there);
         for segment in &mut segments {
             let of = |loss: &&Loss| loss.identity.is_some() && loss.identity == segment.identity();
             if let Some(loss) = losses.iter().find(of) {
@@ -277,6 +280,7 @@ impl Pool {
             made,
             removed,
             missing,
+            gone,
             dir,
             segment_bytes,
             _lock: lock,
@@ -300,7 +304,7 @@ impl Pool {
         let lives = self.segments.iter().filter_map(of);
         let unreadable = self.segments.iter().filter(|segment| segment.unreadable).count();
         let list = Manifest::new(self.segments.len(), self.segment_bytes, ended, lives)
-            .with_unreadable(unreadable);
+            .with(unreadable, self.gone.clone());
         manifest::write(&self.dir, &list).map_err(at(&self.dir))
     }
 
