@@ -8,9 +8,11 @@
 //! [`place`] reads and writes a device. [`rounds`] orders the measurements, and gives [`samples`].
 //! [`fit`] makes times of them, with [`mod@line`], [`states`] and [`tail`]. [`queue`], [`cache`]
 //! and [`discard`] measure features that only some devices have. [`traffic`] detects other users of
-//! the disk meanwhile. [`profile`] is the result, and [`mod@compare`] compares two.
+//! the disk meanwhile. [`profile`] is the result, with the card's [`claims`]. [`mod@compare`] compares
+//! two, and [`mod@verdict`] judges whether the card holds a rate.
 
 pub mod cache;
+pub mod claims;
 pub mod compare;
 pub mod discard;
 pub mod fit;
@@ -23,3 +25,4 @@ pub mod samples;
 pub mod states;
 pub mod tail;
 pub mod traffic;
+pub mod verdict;

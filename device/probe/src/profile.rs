@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use steadyio_core::identity::Identity;
 
+use crate::claims::Claims;
 use crate::fit::Times;
 use crate::line::Line;
 use crate::queue::Queue;
@@ -39,6 +40,9 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<Slow>,
     pub seen: AllSeen,
+    /// None: it is no card. Earlier profiles have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Claims>,
     pub limits: Limits,
     pub probe: Probe,
 }

@@ -90,6 +90,10 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
                 "Print which times have changed since an earlier probe:",
                 "steady probe --compare old.toml card.toml",
             ),
+            (
+                "Say whether the card holds 50 KiB/s, and with which buffer:",
+                "steady probe --verdict card.toml --rate 50",
+            ),
         ],
         "steady-record" => &[
             (

@@ -24,7 +24,8 @@ pub fn run(old: &Path, new: &Path, json: bool) -> Result<Status, Failure> {
     Ok(if found.differs() { Status::Flawed } else { Status::Done })
 }
 
-fn read(path: &Path) -> anyhow::Result<Profile> {
+/// Called by `--verdict`, too.
+pub fn read(path: &Path) -> anyhow::Result<Profile> {
     let name = || path.display().to_string();
     let text = fs::read_to_string(path).with_context(name)?;
     Profile::parse(&text).map_err(|error| anyhow!(error)).with_context(name)

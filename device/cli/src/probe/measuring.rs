@@ -11,6 +11,7 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_probe::cache::Flushes;
+use steadyio_probe::claims::Claims;
 use steadyio_probe::fit::Times;
 use steadyio_probe::place::{Place, Way};
 use steadyio_probe::profile::{
@@ -90,7 +91,8 @@ impl Measuring<'_> {
         let model = info.model.unwrap_or_default();
         let size_mib = self.device.size_bytes >> 20;
         let steady = env!("CARGO_PKG_VERSION");
-        let identity = Identity::read(&self.device.queue.with_file_name(""));
+        let disk = self.device.queue.with_file_name("");
+        let identity = Identity::read(&disk);
         Profile {
             schema: PROFILE_SCHEMA.into(),
             name: profile_name(&model),
@@ -105,6 +107,7 @@ impl Measuring<'_> {
             erase: None,
             slow: Slow::of(reads),
             seen: AllSeen { read: Seen::of(reads), write: None },
+            claims: Claims::read(&disk),
             limits: Limits {
                 max_sectors_kb: self.number("max_sectors_kb"),
                 nr_requests: self.number("nr_requests"),

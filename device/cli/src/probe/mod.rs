@@ -2,12 +2,13 @@
 //! `steady probe`: measure how long a device's commands take, and write a profile of it.
 //!
 //! Measurements and fits are in `steadyio_probe`; here are arguments, knobs,
-//! progress and words. [`comparing`] measures nothing.
+//! progress and words. [`comparing`] and [`verdict`] measure nothing.
 
 mod comparing;
 mod measuring;
 mod target;
 mod text;
+mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -31,7 +32,8 @@ use target::WriteTarget;
 
 const HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error, an invalid profile, or the target \
 of --write is in use or holds data (nothing was changed); 130 interrupted. With --compare, 0 means \
-that the profiles do not differ, and 3 that they do. Knobs are restored and a created \
+that the profiles do not differ, and 3 that they do; with --verdict, 0 that the card holds the rate, \
+and 3 that it does not, or that writes were not measured. Knobs are restored and a created \
 file is removed, except after SIGKILL. After SIGKILL, the next run restores the knobs.";
 
 /// Of all that is measured, by --quick and without.
@@ -40,6 +42,9 @@ const FULL: Lengths = lengths(270, 10);
 /// Of --duration. The samples are kept in memory.
 const SHORTEST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(12 * 3_600);
+/// Of --verdict: 16 GiB/s, and 64 MiB.
+const RATE_KIB_S_MAX: u64 = 16 << 20;
+const BLOCK_KIB_MAX: u64 = 64 << 10;
 
 const fn lengths(seconds: u64, queue_seconds: u64) -> Lengths {
     let each = Duration::from_secs(seconds);
@@ -56,7 +61,7 @@ const fn lengths(seconds: u64, queue_seconds: u64) -> Lengths {
 #[command(after_help = HELP)]
 pub struct Arguments {
     /// Block device, for example mmcblk0
-    #[arg(value_name = "DEV", required_unless_present = "compare")]
+    #[arg(value_name = "DEV", required_unless_present_any = ["compare", "verdict"])]
     device: Option<PathBuf>,
     /// Also measure writes: on REGION, a partition or disk whose contents are lost, or in FILE, a
     /// new file of 256 MiB on the device that is removed afterwards
@@ -75,8 +80,17 @@ pub struct Arguments {
     /// off by
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["device", "write", "quick", "duration", "out"])]
     compare: Option<Vec<PathBuf>>,
-    /// Print the comparison as JSON instead of a table
-    #[arg(long, requires = "compare")]
+    /// Measure nothing; say whether the card of PROFILE holds --rate, and with which buffer
+    #[arg(long, value_name = "PROFILE", requires = "rate", conflicts_with_all = ["compare", "device", "write", "quick", "duration", "out"])]
+    verdict: Option<PathBuf>,
+    /// Rate that a program writes at, in KiB/s
+    #[arg(long, value_name = "KIB_S", requires = "verdict", value_parser = clap::value_parser!(u64).range(1..=RATE_KIB_S_MAX))]
+    rate: Option<u64>,
+    /// What it writes at a time, durably, in KiB
+    #[arg(long, value_name = "KIB", requires = "verdict", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=BLOCK_KIB_MAX))]
+    block: u64,
+    /// Print the comparison or the verdict as JSON instead of a table
+    #[arg(long, conflicts_with = "device")]
     json: bool,
 }
 
@@ -91,6 +105,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if let Some([old, new]) = arguments.compare.as_deref() {
         return comparing::run(old, new, arguments.json);
+    }
+    if let (Some(profile), Some(rate_kib_s)) = (&arguments.verdict, arguments.rate) {
+        return verdict::run(profile, rate_kib_s, arguments.block, arguments.json);
     }
     let Some(node) = &arguments.device else {
         return Err(Failure::with(Status::Usage)(anyhow!("a device is needed")));

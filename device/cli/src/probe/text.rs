@@ -74,7 +74,7 @@ pub fn summary(profile: &Profile) -> String {
 }
 
 /// What the samples of one operation say, and what they do not.
-fn of_seen(name: &str, seen: &Seen) -> Vec<String> {
+pub fn of_seen(name: &str, seen: &Seen) -> Vec<String> {
     let mut lines = Vec::new();
     if seen.disturbed > 0 {
         let of = seen.disturbed + seen.samples;

@@ -48,6 +48,62 @@ fn two_profiles_differ_where_a_time_has_changed() {
     assert!(status == Some(2) && text.contains("new.toml"), "{text}");
 }
 
+/// Exit status and output for a profile of this text.
+fn judged(profile: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), profile).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
+        .args(["probe", "--verdict"])
+        .arg(file.path())
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn a_verdict_says_whether_the_card_holds_a_rate() {
+    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
+    let claiming = profile + "\n[claims]\nkind = \"SD\"\nspeed_class = 10\n";
+    let (status, page) = judged(&claiming, &["--rate", "50"]);
+    assert_eq!(status, Some(0), "{page}");
+    for part in
+        ["holds 50 KiB/s with two blocks", "SD, class 10", "9765 KiB/s or more", "not tried"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let (status, page) = judged(&claiming, &["--rate", "100000"]);
+    assert!(status == Some(3) && page.contains("does not hold 100000 KiB/s, but "), "{page}");
+    let (status, text) = judged(&claiming, &["--rate", "50", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &document["verdict"]["answer"]), (Some(0), &"holds".into()));
+}
+
+#[test]
+fn the_reference_page_shows_what_a_verdict_prints() {
+    let page = std::fs::read_to_string("../../docs/reference/steady-probe.md").unwrap();
+    let (_, block) = page.split_once("```\n$ steady probe --verdict ").unwrap();
+    let (arguments, rest) = block.split_once('\n').unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
+        .current_dir("../..")
+        .args(["probe", "--verdict"])
+        .args(arguments.split(' '))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(rest.starts_with(&(said.clone() + "```")), "{said}");
+}
+
+#[test]
+fn without_measured_writes_there_is_no_verdict() {
+    let mut profile: toml::Table =
+        std::fs::read_to_string("../probe/tests/profile.toml").unwrap().parse().unwrap();
+    profile.remove("write");
+    let (status, text) = judged(&profile.to_string(), &["--rate", "50"]);
+    assert!(status == Some(3) && text.contains("probe with --write"), "{text}");
+}
+
 #[test]
 fn a_duration_has_limits() {
     let output = Command::new(env!("CARGO_BIN_EXE_steady"))

@@ -3,3 +3,4 @@
 
 mod fit;
 mod queue;
+mod verdict;

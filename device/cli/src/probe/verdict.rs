@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady probe --verdict`: one page that says whether a card holds a rate.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use serde_json::json;
+use steadyio_probe::claims::Claims;
+use steadyio_probe::profile::{Profile, Seen};
+use steadyio_probe::verdict::{Answer, Verdict, verdict};
+
+use super::comparing::read;
+use super::text::of_seen;
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use crate::table::align;
+
+const SCHEMA: &str = "steadyio.verdict/1";
+const WORDS: [usize; 2] = [0, 1];
+/// Of no probe.
+const NOT_TRIED: &str = "a full or worn card, files that are deleted meanwhile, heat; and whether what was written \
+                         can be read back";
+
+pub fn run(path: &Path, rate_kib_s: u64, block_kib: u64, json: bool) -> Result<Status, Failure> {
+    let profile = read(path).map_err(Failure::with(Status::Usage))?;
+    let found = verdict(&profile, rate_kib_s, block_kib);
+    let (Some(found), Some(seen)) = (found, &profile.seen.write) else {
+        let name = path.display();
+        let text = anyhow!("{name}: writes were not measured (probe with --write)");
+        return Err(Failure::with(Status::Flawed)(text));
+    };
+    print(&if json { document(&profile, &found, seen) } else { page(&profile, &found, seen) })?;
+    Ok(if found.answer == Answer::DoesNotHold { Status::Flawed } else { Status::Done })
+}
+
+fn claims(profile: &Profile) -> Option<&Claims> {
+    profile.claims.as_ref()
+}
+
+fn document(profile: &Profile, found: &Verdict, seen: &Seen) -> String {
+    let document = json!({
+        "schema": SCHEMA,
+        "tool": { "steady": env!("CARGO_PKG_VERSION") },
+        "title": profile.title,
+        "claims": claims(profile),
+        "claimed_kib_s": claims(profile).and_then(Claims::written_kib_s),
+        "verdict": found,
+        "confidence": of_seen("write", seen),
+        "not_tried": NOT_TRIED,
+    });
+    format!("{document:#}\n")
+}
+
+fn answer(found: &Verdict) -> String {
+    let rate = found.rate_kib_s;
+    match found.answer {
+        Answer::Holds => format!("holds {rate} KiB/s with two blocks"),
+        Answer::HoldsWithBuffer => {
+            format!("holds {rate} KiB/s with a buffer of {} KiB", found.buffer_kib)
+        }
+        Answer::DoesNotHold => format!("does not hold {rate} KiB/s, but {}", found.least_kib_s),
+    }
+}
+
+fn page(profile: &Profile, found: &Verdict, seen: &Seen) -> String {
+    let mut rows: Vec<[String; 2]> = Vec::new();
+    let mut say = |name: &str, text: String| rows.push([name.into(), text]);
+    say("verdict", answer(found));
+    if let Some(claims) = claims(profile) {
+        say("it claims", claims.words().join(", "));
+        if let Some(kib_s) = claims.written_kib_s() {
+            say("", format!("{kib_s} KiB/s or more in sequential writes"));
+        }
+    }
+    let block = format!("blocks of {} KiB, each durable", found.block_kib);
+    say("it writes", format!("{} KiB/s in {block}", found.usual_kib_s));
+    say("", format!("{} KiB/s if all pauses are as the worst ones", found.least_kib_s));
+    let longest_ms = found.longest_ns as f64 / 1e6;
+    say("it stalls", format!("for {longest_ms:.1} ms at most, as measured"));
+    for (at, line) in of_seen("write", seen).into_iter().enumerate() {
+        say(if at == 0 { "confidence" } else { "" }, line);
+    }
+    say("not tried", NOT_TRIED.into());
+    let source = format!("{}, {} s of writes", profile.source, seen.seconds);
+    say("measured by", source);
+    format!("{}\n{}", profile.title, align(&rows, &WORDS))
+}

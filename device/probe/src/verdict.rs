@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Does a card hold a rate of writing, and with which buffer?
+//!
+//! It follows from a profile. The program writes blocks one after the other. Each is durable before
+//! the next: commands, and a flush if the card has a volatile cache. Pauses come as close together
+//! and last as long as the probe has met them at worst.
+
+use serde::Serialize;
+
+use crate::profile::Profile;
+
+const NS_PER_S: f64 = 1e9;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// With two blocks: one is filled while the other is written.
+    Holds,
+    HoldsWithBuffer,
+    DoesNotHold,
+}
+
+/// Rates in KiB/s.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    pub answer: Answer,
+    pub rate_kib_s: u64,
+    pub block_kib: u64,
+    /// What the card writes in the long run.
+    pub usual_kib_s: u64,
+    /// The same if all pauses are as the worst ones.
+    pub least_kib_s: u64,
+    /// The longest time in which no block becomes durable.
+    pub longest_ns: u64,
+    /// What the program has to keep meanwhile, with the block that it fills.
+    pub buffer_kib: u64,
+}
+
+/// Of one block.
+struct Cost {
+    /// In the usual and in the slow state, without pauses.
+    usual_ns: f64,
+    slow_ns: f64,
+    /// The part of the time that the slow state takes.
+    slow_share: f64,
+}
+
+impl Cost {
+    fn of(profile: &Profile, block_kib: u64) -> Option<Cost> {
+        let write = &profile.write.as_ref()?.cost;
+        let commands = block_kib.div_ceil(profile.limits.max_sectors_kb.max(4));
+        let bus_per_kib_ns = profile.card.bus_per_kib_ns.unwrap_or(0);
+        let flush_ns = profile.flush.as_ref().map_or(0, |flush| flush.base_ns);
+        let usual_ns = commands * (write.base_ns + write.jump_ns)
+            + block_kib * (write.per_kib_ns + bus_per_kib_ns)
+            + flush_ns;
+        let slow_share = profile.slow.as_ref().map_or(0.0, |slow| {
+            slow.length_us as f64 / slow.period_us.max(slow.length_us).max(1) as f64
+        });
+        Some(Cost {
+            usual_ns: usual_ns as f64,
+            slow_ns: (usual_ns + commands * write.slow_ns) as f64,
+            slow_share,
+        })
+    }
+
+    /// Between slow states and in them, as long as these last.
+    fn mean_ns(&self) -> f64 {
+        // In a share of the time, not of the blocks.
+        1.0 / ((1.0 - self.slow_share) / self.usual_ns + self.slow_share / self.slow_ns)
+    }
+}
+
+/// `None`: the profile has no writes.
+pub fn verdict(profile: &Profile, rate_kib_s: u64, block_kib: u64) -> Option<Verdict> {
+    let write = profile.write.as_ref()?;
+    let seen = profile.seen.write.as_ref()?;
+    let cost = Cost::of(profile, block_kib)?;
+    let block = block_kib as f64;
+    let per_block = |ns: u64, kib: u64| if kib > 0 { ns as f64 * block / kib as f64 } else { 0.0 };
+    let pauses_ns = per_block(write.pause_ns, write.pause_kib);
+    let pause_ns_max = seen.pause_ns_max.unwrap_or(write.pause_ns);
+    let worst_ns = per_block(pause_ns_max, seen.pause_kib_min.unwrap_or(write.pause_kib));
+    let worst_ns = worst_ns.max(pauses_ns);
+    let kib_s = |ns: f64| block * NS_PER_S / ns;
+    let least_kib_s = kib_s(cost.mean_ns() + worst_ns);
+    let slow_kib_s = kib_s(cost.slow_ns + worst_ns);
+    let flush_ns = profile.flush.as_ref().map_or(0, |flush| flush.base_ns);
+    let longest_ns = (seen.longest_ns + flush_ns).max(pause_ns_max + cost.slow_ns.ceil() as u64);
+    let rate = rate_kib_s as f64;
+    // The data that come while nothing is written, and in a slow state the surplus.
+    let slow_s = profile.slow.as_ref().map_or(0.0, |slow| slow.length_us as f64 / 1e6);
+    let behind = rate * longest_ns as f64 / NS_PER_S + (rate - slow_kib_s).max(0.0) * slow_s;
+    let buffer_kib = behind.ceil() as u64 + block_kib;
+    let answer = match buffer_kib {
+        _ if rate > least_kib_s => Answer::DoesNotHold,
+        few if few <= 2 * block_kib => Answer::Holds,
+        _ => Answer::HoldsWithBuffer,
+    };
+    Some(Verdict {
+        answer,
+        rate_kib_s,
+        block_kib,
+        usual_kib_s: kib_s(cost.mean_ns() + pauses_ns) as u64,
+        least_kib_s: least_kib_s as u64,
+        longest_ns,
+        buffer_kib,
+    })
+}

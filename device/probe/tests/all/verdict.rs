@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a card holds a rate. Its times are round: a block of 64 KiB takes 1 ms, which is 64,000
+//! KiB/s.
+
+use std::fs;
+
+use proptest::prelude::*;
+use steadyio_probe::claims::Claims;
+use steadyio_probe::profile::{Base, Profile, Slow};
+use steadyio_probe::verdict::{Answer, Verdict, verdict};
+
+fn profile() -> Profile {
+    let mut profile = Profile::parse(include_str!("../profile.toml")).unwrap();
+    let write = profile.write.as_mut().unwrap();
+    (write.cost.base_ns, write.cost.jump_ns, write.cost.per_kib_ns) = (360_000, 0, 10_000);
+    (write.cost.slow_ns, write.pause_kib, write.pause_ns) = (0, 0, 0);
+    let seen = profile.seen.write.as_mut().unwrap();
+    (seen.pauses, seen.pause_kib_min, seen.pause_ns_max) = (None, None, None);
+    seen.longest_ns = 1_000_000;
+    profile.slow = None;
+    profile
+}
+
+fn of(profile: &Profile, rate_kib_s: u64) -> Verdict {
+    verdict(profile, rate_kib_s, 64).unwrap()
+}
+
+#[test]
+fn a_card_without_stalls_holds_what_it_writes() {
+    let card = profile();
+    assert_eq!(of(&card, 60_000).answer, Answer::Holds);
+    assert_eq!(of(&card, 64_001).answer, Answer::DoesNotHold);
+    assert_eq!((of(&card, 1).usual_kib_s, of(&card, 1).least_kib_s), (64_000, 64_000));
+}
+
+#[test]
+fn the_buffer_holds_what_comes_during_the_longest_stall() {
+    let mut card = profile();
+    card.seen.write.as_mut().unwrap().longest_ns = 4_000_000_000;
+    let found = of(&card, 50);
+    assert_eq!((found.answer, found.buffer_kib), (Answer::HoldsWithBuffer, 4 * 50 + 64));
+}
+
+#[test]
+fn pauses_count_as_close_together_and_as_long_as_they_came() {
+    let mut card = profile();
+    let write = card.write.as_mut().unwrap();
+    (write.pause_kib, write.pause_ns) = (640, 1_000_000);
+    let seen = card.seen.write.as_mut().unwrap();
+    (seen.pause_kib_min, seen.pause_ns_max) = (Some(320), Some(5_000_000));
+    // A tenth of a pause per block; at worst a fifth of a longer one.
+    let found = of(&card, 32_000);
+    assert_eq!((found.usual_kib_s, found.least_kib_s), (58_181, 32_000));
+    assert_eq!((found.longest_ns, found.answer), (6_000_000, Answer::HoldsWithBuffer));
+    assert_eq!(of(&card, 32_001).answer, Answer::DoesNotHold);
+}
+
+#[test]
+fn what_comes_faster_than_the_slow_state_writes_is_kept_until_it_ends() {
+    let mut card = profile();
+    card.write.as_mut().unwrap().cost.slow_ns = 1_000_000;
+    card.slow = Some(Slow { period_us: 10_000_000, length_us: 1_000_000 });
+    let found = of(&card, 40_000);
+    assert_eq!((found.least_kib_s, found.answer), (60_800, Answer::HoldsWithBuffer));
+    // 8,000 KiB/s more than 32,000 for a second, and two blocks' time of 2 ms.
+    assert_eq!(found.buffer_kib, 8_000 + 80 + 64);
+}
+
+#[test]
+fn a_cache_that_loses_data_needs_a_flush_per_block() {
+    let mut card = profile();
+    card.flush = Some(Base { base_ns: 1_000_000 });
+    assert_eq!(of(&card, 1).usual_kib_s, 32_000);
+}
+
+#[test]
+fn without_writes_there_is_no_verdict() {
+    let mut card = profile();
+    card.write = None;
+    assert_eq!(verdict(&card, 50, 64), None);
+}
+
+proptest! {
+    #[test]
+    fn a_faster_program_never_needs_less(
+        rate in 1_u64..200_000, block in 1_u64..2_048, stall_ns in 0_u64..10_000_000_000,
+    ) {
+        let mut card = profile();
+        card.seen.write.as_mut().unwrap().longest_ns = stall_ns;
+        let [slower, faster] = [rate, rate + 1].map(|rate| verdict(&card, rate, block).unwrap());
+        prop_assert!(slower.buffer_kib <= faster.buffer_kib);
+        prop_assert!(slower.answer != Answer::DoesNotHold || faster.answer == Answer::DoesNotHold);
+    }
+}
+
+/// A card of class 10, U3, V30, A2, with units of 4 MiB.
+fn card(files: &[(&str, &str)]) -> Option<Claims> {
+    let disk = tempfile::tempdir().unwrap();
+    fs::create_dir(disk.path().join("device")).unwrap();
+    for (name, text) in files {
+        fs::write(disk.path().join("device").join(name), format!("{text}\n")).unwrap();
+    }
+    Claims::read(disk.path())
+}
+
+#[test]
+fn an_sd_card_claims_its_classes() {
+    let mut status = [0_u8; 64];
+    (status[8], status[10], status[14], status[15], status[21]) = (4, 0x90, 0x30, 30, 2);
+    let digits: String = status.iter().map(|byte| format!("{byte:02x}")).collect();
+    let claims = card(&[("type", "SD"), ("date", "03/2019"), ("ssr", &digits)]).unwrap();
+    assert_eq!(
+        claims.words().join(", "),
+        "SD, made 03/2019, class 10, U3, V30, A2, allocation unit 4096 KiB"
+    );
+    assert_eq!(claims.written_kib_s(), Some(29_296));
+}
+
+#[test]
+fn what_a_card_does_not_say_is_no_claim() {
+    let emmc = [("type", "MMC"), ("life_time", "0x01 0x02"), ("pre_eol_info", "0x01")];
+    let claims = card(&emmc).unwrap();
+    assert_eq!(claims.words(), ["MMC", "life time 0x01 0x02", "end of life 0x01"]);
+    assert_eq!(claims.written_kib_s(), None);
+    assert_eq!(card(&[("type", "SD"), ("ssr", "no digits")]).unwrap().words(), ["SD"]);
+    assert_eq!(card(&[("model", "SSD")]), None);
+}
