@@ -87,7 +87,7 @@ impl Manifest {
         manifest.with(0, Vec::new())
     }
 
-    /// The same with so many segments that could not be read, and what is gone.
+    /// Returns it with the number of unreadable segments, and earlier losses.
     pub fn with(self, unreadable: usize, gone: Vec<Gone>) -> Manifest {
         let mut manifest = Manifest { unreadable, gone, ..self };
         manifest.crc32 = manifest.checksum();
