@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The system calls that can lead to I/O, or wait for it. Each is declared once, in the table.
+//! The system calls that can lead to I/O, or wait for it. Each is declared once, in one table, from
+//! which `source::table` makes the events to trace.
 
-/// What the events of one system call are called.
+/// The names of the trace events of one system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallEvents {
     pub call: Call,
-    /// Behind `sys_enter_` and `sys_exit_`.
+    /// The part of the event's name after `sys_enter_` and `sys_exit_`.
     pub name: &'static str,
-    /// The argument that is the file descriptor, of the file read from if there are two.
+    /// The name of the argument with the file descriptor. A call with two of them has the one that
+    /// it reads from.
     pub fd: Option<&'static str>,
-    /// It is about names and attributes of files: traced if asked for.
+    /// Whether the call is about names and attributes of files. Such calls are traced on request
+    /// only.
     pub metadata: bool,
 }
 
@@ -19,7 +22,8 @@ macro_rules! calls {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Call {
             $($call,)*
-            /// No call, but waited for like one: memory that the program touches and the kernel has to read.
+            /// Not a call. The program touches memory that the kernel has to read, and waits for it
+            /// as in a call.
             #[default]
             PageFault,
         }
@@ -83,8 +87,8 @@ calls! {
     Truncate "truncate" None, true;
 }
 
-/// Operations of io_uring by the kernel's numbers (`enum io_uring_op`), which are part of its interface, with their names
-/// in its events and the calls that do the same.
+/// Operations of io_uring: the kernel's number (`enum io_uring_op`, a stable interface), the name
+/// in events, and the equivalent system call.
 pub const URING_OPERATIONS: [(u64, &str, Call); 13] = [
     (1, "READV", Call::Read),
     (2, "WRITEV", Call::Write),
@@ -102,29 +106,29 @@ pub const URING_OPERATIONS: [(u64, &str, Call); 13] = [
 ];
 
 impl Call {
-    /// The kernel's name of it.
+    /// The kernel's name of the call.
     pub fn name(self) -> &'static str {
         let events = CALLS.iter().find(|events| events.call == self);
         events.map_or("page_fault", |events| events.name)
     }
 
-    /// It reads data into the program's memory.
+    /// Whether the call reads data into the program's memory.
     pub fn is_read(self) -> bool {
         matches!(self, Call::Read | Call::Pread64 | Call::Readv | Call::Preadv | Call::Preadv2)
     }
 
-    /// It writes data from the program's memory.
+    /// Whether the call writes data from the program's memory.
     pub fn is_write(self) -> bool {
         matches!(self, Call::Write | Call::Pwrite64 | Call::Writev | Call::Pwritev | Call::Pwritev2)
     }
 
-    /// Its result is how many bytes it moved.
+    /// Whether the call returns the number of bytes that it moved.
     pub fn moves_data(self) -> bool {
         let between = matches!(self, Call::Sendfile64 | Call::CopyFileRange | Call::Splice);
         between || self.is_read() || self.is_write()
     }
 
-    /// It makes durable what was written before.
+    /// Whether the call makes earlier writes durable.
     pub fn is_sync(self) -> bool {
         matches!(self, Call::Fsync | Call::Fdatasync | Call::Sync | Call::Syncfs | Call::Msync)
     }

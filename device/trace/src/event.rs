@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One trace event, the same whichever source it came from.
+//! One trace event, in a form that does not depend on its source.
 //!
-//! Every source (the kernel's ring buffer, the text of ftrace and of perf) produces these; `follow` takes nothing
-//! else. A field that a source does not have is `None` or empty, never made up.
+//! Every source (the kernel's ring buffer, the text of ftrace and of perf) produces these events;
+//! `follow` takes nothing else. A field that a source does not have is `None` or empty, never made
+//! up.
 
 pub use super::calls::Call;
 use super::sched::{Switch, Waking};
@@ -10,24 +11,25 @@ use super::sched::{Switch, Waking};
 /// One event. Sources give them in time order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// In the clock of the source, in ns; text that prints µs gives multiples of 1,000.
+    /// The time on the source's clock, in ns. Text in µs gives multiples of 1,000.
     pub time_ns: u64,
     /// The CPU that recorded it.
     pub cpu: u32,
-    /// `current`; 0 is idle, which means an interrupt.
+    /// The thread (`current`). 0 is idle, which means an interrupt.
     pub pid: u32,
-    /// That thread's name, if the source knows it.
+    /// The thread's name, if the source has it.
     pub comm: Comm,
     pub what: EventKind,
 }
 
-/// The CPU of a loss of unknown CPU and time.
+/// The CPU of a loss whose CPU and time are unknown.
 pub const UNKNOWN_CPU: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumDiscriminants)]
 #[strum_discriminants(name(Kind))]
 pub enum EventKind {
-    /// `syscalls:sys_enter_*`, for the calls of [`Call`], with the file descriptor, where the call has one.
+    /// `syscalls:sys_enter_*`, for the calls of [`Call`], with the file descriptor if the call has
+    /// one.
     CallEnter { call: Call, fd: Option<i32> },
     /// `syscalls:sys_exit_*`: bytes, count, or a negative errno.
     CallExit { call: Call, result: i64 },
@@ -52,8 +54,8 @@ pub enum EventKind {
     Issue(Extent),
     /// `block:block_rq_requeue` (R): requeued by the driver.
     Requeue(Extent),
-    /// `block:block_rq_complete` (C): this much of a request has completed; less than all of it if it is
-    /// served in pieces. The error is 0, or a negative errno.
+    /// `block:block_rq_complete` (C): `extent` of a request has completed; a request that is served
+    /// in pieces has several. The error is 0 or a negative errno.
     Complete { extent: Extent, error: i32 },
     /// The driver starts a command: `mmc:mmc_request_start`, `nvme:nvme_setup_cmd`,
     /// `scsi:scsi_dispatch_cmd_start`.
@@ -62,8 +64,9 @@ pub enum EventKind {
     HardwareDone(Command),
     /// `irq:irq_handler_entry` or `irq_handler_exit`.
     Interrupt,
-    /// `io_uring:io_uring_submit_req` (`io_uring_submit_sqe` before 6.4): the kernel's request, as a key, whether its
-    /// polling thread submits it, and which call does what is asked for, if the event says so and there is one.
+    /// `io_uring:io_uring_submit_req` (`io_uring_submit_sqe` before 6.4). It has the kernel's
+    /// request as a key, whether the kernel's polling thread submits it, and the equivalent system
+    /// call, if the event shows the operation and there is one.
     UringSubmit { request: u64, sq_thread: bool, operation: Option<Call> },
     /// `io_uring:io_uring_complete`: bytes, or a negative errno.
     UringComplete { request: u64, result: i32 },
@@ -74,9 +77,10 @@ pub enum EventKind {
     /// `io_uring:io_uring_file_get`: this thread looks up the file of the operation, and so starts it. A worker
     /// does so only if the file was not looked up before.
     UringFileGet { request: u64 },
-    /// `writeback:writeback_single_inode_start`: what this thread queues from now on is of that inode.
+    /// `writeback:writeback_single_inode_start`: the bios that this thread queues from now on
+    /// belong to this inode.
     WritebackStart { inode: u64 },
-    /// `writeback:writeback_single_inode`: no longer.
+    /// `writeback:writeback_single_inode`: the end of the above.
     WritebackEnd { inode: u64 },
     /// `filemap:mm_filemap_add_to_page_cache` or a `readahead` event: this thread is about to read into the page
     /// cache of that inode, on its file system's device.
@@ -90,58 +94,60 @@ pub enum EventKind {
     /// `jbd2:jbd2_end_commit`.
     JournalCommitEnd { dev: Dev, transaction: u32 },
     /// `task:task_newtask`, or `sched:sched_process_fork`, which io_uring workers do not have.
-    /// The new thread is of the same process, if the event says so.
+    /// `same_process` is set only if the event shows it.
     Fork { child: u32, same_process: bool },
     /// `writeback:balance_dirty_pages`: dirty throttling pauses the writing thread.
     DirtyPause { pause_ns: u64 },
     /// `raw_syscalls:sys_enter`: a system call begins, of any kind.
     AnyCall,
-    /// `exceptions:page_fault_user`: the program touches memory that it does not have, and the kernel looks for it.
+    /// `exceptions:page_fault_user`: the program touches memory that is not mapped.
     PageFault,
     /// `lock:contention_begin`: the thread finds a lock of the kernel taken.
     LockBegin,
-    /// `lock:contention_end`: it has it.
+    /// `lock:contention_end`: the thread gets the lock.
     LockEnd,
     /// `sched:sched_switch`.
     Switch(Switch),
     /// `sched:sched_waking` or `sched_wakeup`, in the context of the event's thread.
     Waking(Waking),
-    /// The kernel dropped events of this CPU before this time; of [`UNKNOWN_CPU`], at any time before.
+    /// The kernel dropped events of this CPU before this time; for [`UNKNOWN_CPU`], at any earlier
+    /// time.
     Lost {
-        /// How many; 0 if the source only says that some are missing.
+        /// The number of lost events; 0 if the source does not have it.
         count: u64,
-        /// Those that are missing are later than this; `None`: than the last event of that CPU.
+        /// The lost events are later than this; `None`: later than the last event of that CPU.
         since_ns: Option<u64>,
     },
 }
 
-/// A place on a device, and the operation there.
+/// A place on a device, with the operation there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub dev: Dev,
-    /// In units of 512 bytes.
+    /// The first sector, in units of 512 bytes.
     pub sector: u64,
-    /// In units of 512 bytes; 0 for a flush.
+    /// The length in units of 512 bytes; 0 for a flush.
     pub sectors: u32,
     pub op: Op,
-    /// The I/O priority, where the event carries it (kernels since 6.4 do).
+    /// The I/O priority, if the event has it (on kernels since 6.4).
     pub priority: Option<Priority>,
 }
 
-/// A driver's command, as far as its event shows.
+/// A driver's command, with what its event shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     pub driver: Driver,
-    /// Equal in start and done of one command, and unique among those in flight (a pointer, or host and tag).
+    /// The key, equal in the start and done events of one command, and unique among commands in
+    /// flight (a pointer, or host and tag).
     pub key: u64,
-    /// In units of 512 bytes, if the event says so.
+    /// The first sector in units of 512 bytes, if the event has it.
     pub sector: Option<u64>,
     pub bytes: Option<u32>,
-    /// The driver's command number (eMMC CMD index, NVMe or SCSI opcode), if the event says so.
+    /// The driver's command number (eMMC CMD index, NVMe or SCSI opcode), if the event has it.
     pub opcode: Option<u8>,
 }
 
-/// A driver with events of its commands.
+/// A driver with events for its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Driver {
     Mmc,
@@ -160,18 +166,18 @@ pub struct Dev {
 }
 
 impl Dev {
-    /// From the kernel's own encoding, which trace events use: 20 bits of minor.
+    /// Decodes the kernel's own encoding, which trace events use, with 20 bits of minor number.
     pub fn from_kernel(dev: u32) -> Dev {
         Dev { major: dev >> 20, minor: dev & ((1 << 20) - 1) }
     }
 
-    /// From `8:0` or `8,0`.
+    /// Parses `8:0` or `8,0`.
     pub fn parse(text: &str) -> Option<Dev> {
         let (major, minor) = text.split_once([',', ':'])?;
         Some(Dev { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
-    /// In the kernel's encoding.
+    /// Encodes as the kernel does.
     pub fn to_kernel(self) -> u32 {
         self.major << 20 | self.minor
     }
@@ -187,11 +193,11 @@ impl std::fmt::Display for Dev {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Op {
     pub kind: OpKind,
-    /// Preceded by a flush of the device's cache.
+    /// A flush of the device's cache precedes it.
     pub preflush: bool,
-    /// To the medium, past the cache.
+    /// It goes to the medium, past the cache.
     pub fua: bool,
-    /// Somebody waits for it.
+    /// A thread waits for it.
     pub sync: bool,
     /// Metadata of a file system.
     pub meta: bool,
@@ -199,7 +205,7 @@ pub struct Op {
     pub ahead: bool,
 }
 
-/// What a request does.
+/// The operation of a request.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr,
 )]
@@ -243,7 +249,8 @@ pub enum Class {
 }
 
 impl Priority {
-    /// From the kernel's own encoding, which trace events use; `None` for a class that is none of [`Class`].
+    /// Decodes the kernel's own encoding, which trace events use; `None` for a class outside
+    /// [`Class`].
     pub fn from_kernel(ioprio: u16) -> Option<Priority> {
         let class = Class::from_repr(ioprio >> 13)?;
         Some(Priority { class, level: (ioprio & 7) as u8 })
@@ -264,22 +271,22 @@ impl Comm {
         Comm(bytes)
     }
 
-    /// The name, without what follows its end.
+    /// The name, without the padding.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.split(|byte| *byte == 0).next().unwrap_or_default()
     }
 
-    /// Of the thread that commits a journal.
+    /// Whether the thread commits a journal.
     pub fn is_journal(&self) -> bool {
         self.as_bytes().starts_with(b"jbd2/")
     }
 
-    /// Of a worker of io_uring: the thread that it works for.
+    /// For a worker of io_uring: the thread that it works for.
     pub fn uring_submitter(&self) -> Option<u32> {
         std::str::from_utf8(self.as_bytes().strip_prefix(b"iou-wrk-")?).ok()?.parse().ok()
     }
 
-    /// No name known.
+    /// Whether the name is unknown.
     pub fn is_empty(&self) -> bool {
         self.0[0] == 0
     }

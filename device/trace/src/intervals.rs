@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets of moments, as half-open intervals in ns: when one request waited, and when others were in flight.
+//! Sets of moments, as half-open intervals in ns, such as the times at which requests were in
+//! flight. `io` and the report use them.
 
 use rangemap::RangeSet;
 
-/// None empty, none touching another.
+/// The intervals. None is empty, and none touches another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Intervals(RangeSet<u64>);
 
 impl Intervals {
-    /// From intervals in any order, which may overlap; those that end before they begin are empty.
+    /// Makes a set from intervals in any order, which may overlap. An interval that ends before it
+    /// begins is empty.
     pub fn new(intervals: impl IntoIterator<Item = (u64, u64)>) -> Intervals {
         let not_empty = intervals.into_iter().filter(|(begin, end)| begin < end);
         Intervals(not_empty.map(|(begin, end)| begin..end).collect())
@@ -26,7 +28,7 @@ impl Intervals {
         self.0.is_empty()
     }
 
-    /// The moments from one to another.
+    /// The moments between two moments.
     pub fn within(&self, from: u64, to: u64) -> Intervals {
         if from >= to {
             return Intervals::default();
@@ -35,17 +37,17 @@ impl Intervals {
         Intervals(met.map(|range| range.start.max(from)..range.end.min(to)).collect())
     }
 
-    /// All moments of either.
+    /// The moments in either set.
     pub fn union(&self, other: &Intervals) -> Intervals {
         Intervals(self.0.union(&other.0).collect())
     }
 
-    /// The moments of both.
+    /// The moments in both sets.
     pub fn overlap(&self, other: &Intervals) -> Intervals {
         Intervals(self.0.intersection(&other.0).collect())
     }
 
-    /// The moments of the first that are not of the second.
+    /// The moments of this set that are not in the other.
     pub fn minus(&self, other: &Intervals) -> Intervals {
         let mut left = self.0.clone();
         other.0.iter().for_each(|range| left.remove(range.clone()));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result: requests and I/Os, each with a mark per layer passed.
+//! The result of `follow`: requests and I/Os, with the time of each mark on their path. The report
+//! and `perfetto` read it.
 //!
-//! A **request** is what the block layer issues to a driver. An **I/O** is one system call (or one io_uring or aio
-//! operation) with the requests that it led to. Requests outside system calls (writeback, readahead, the journal)
-//! have an [`Origin`] that says so, and no I/O.
+//! A **request** is what the block layer issues to a driver. An **I/O** is one system call (or one
+//! io_uring or aio operation) with the requests that it led to. Requests outside system calls
+//! (writeback, readahead, the journal) belong to no I/O, and their [`Origin`] says why they were
+//! made.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,7 +16,7 @@ use super::event::{Call, Comm, Dev, Op, Priority};
 use super::intervals::Intervals;
 use super::sched::Sched;
 
-/// The points that a request passes, in this order.
+/// The points on a request's path, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::VariantArray)]
 #[repr(u8)]
 pub enum Mark {
@@ -26,15 +28,15 @@ pub enum Mark {
     Inserted,
     /// Issued to the driver, for the first time (`block_rq_issue`).
     Issued,
-    /// The driver starts a command, for the first time.
+    /// The driver starts the first command.
     HardwareStart,
-    /// A command is done, for the last time.
+    /// The last command is done.
     HardwareDone,
-    /// All of it has completed (`block_rq_complete`).
+    /// The whole request has completed (`block_rq_complete`).
     Completed,
 }
 
-/// When each point was passed, in the order of [`Mark`] and in ns; `None` without an event.
+/// The time of each mark, in the order of [`Mark`], in ns; `None` without an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks(pub [Option<u64>; 7]);
 
@@ -43,19 +45,19 @@ impl Marks {
         self.0[mark as usize]
     }
 
-    /// Notes that `mark` was passed, replacing an earlier note.
+    /// Sets the time of a mark, replacing an earlier one.
     pub fn set(&mut self, mark: Mark, time_ns: u64) {
         self.0[mark as usize] = Some(time_ns);
     }
 }
 
-/// A request that was seen from its first bio (or at least its issue) to its completion.
+/// A request whose events were seen from its first bio (or at least its issue) to its completion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The device it was issued to.
+    /// The device that it was issued to.
     pub dev: Dev,
-    /// The partitions and stacked devices on top of that which its bios came through, as far as events show;
-    /// none twice.
+    /// The partitions and stacked devices above it through which its bios came, as far as events
+    /// show. Each is listed once.
     pub through: Vec<Dev>,
     /// Operation and flags when issued.
     pub op: Op,
@@ -65,25 +67,26 @@ pub struct Request {
     pub bytes: u64,
     /// Its I/O priority, if events carry it.
     pub priority: Option<Priority>,
-    /// Which thread queued its first bio; 0 if unknown.
+    /// The thread that queued its first bio; 0 if unknown.
     pub pid: u32,
     /// That thread's name, empty if unknown.
     pub comm: Comm,
     pub origin: Origin,
     pub marks: Marks,
-    /// When each further bio that was merged into it was queued, in ns.
+    /// The times at which further bios that were merged into it were queued, in ns.
     pub merged_queued_ns: Vec<u64>,
-    /// Its bio is a part of a larger one that the block layer split.
+    /// Whether its bio is a part of a larger one that the block layer split.
     pub cut_from_bio: bool,
-    /// Dispatches, if more than one: pieces of a split, or after a requeue. In order, no overlap.
+    /// The dispatches, if there are several: pieces of a split request, or dispatches after a
+    /// requeue. They are in order, and do not overlap.
     pub pieces: Vec<Piece>,
     pub requeues: u32,
-    /// 0, or a negative errno.
+    /// 0 or a negative errno.
     pub error: i32,
 }
 
 impl Request {
-    /// When its first event was, in ns.
+    /// The time of its first event, in ns.
     pub fn begin_ns(&self) -> u64 {
         self.marks.0.into_iter().flatten().next().unwrap_or(0)
     }
@@ -97,13 +100,13 @@ impl Request {
         (self.begin_ns(), self.end_ns())
     }
 
-    /// When it was in the device: from the start of the command where an event shows it, or else the issue, to the end
-    /// of the command, or else the completion of the request.
+    /// The times in the device. They begin with the command, if an event shows that, or else with
+    /// the issue. They end with the command, or else with the completion of the request.
     pub fn with_device(&self) -> Intervals {
         Intervals::new(self.dispatches().iter().map(|one| (one.start_ns(), one.done_ns())))
     }
 
-    /// The pieces, or the whole as one.
+    /// The pieces, or the whole request as one.
     pub fn dispatches(&self) -> Cow<'_, [Piece]> {
         if !self.pieces.is_empty() {
             return Cow::Borrowed(&self.pieces);
@@ -118,8 +121,8 @@ impl Request {
         }])
     }
 
-    /// Of a request on its own: block from its first event (between two pieces, the scheduler has what is left), post up
-    /// to its end.
+    /// The spans of a request without an I/O. Block begins with its first event, and includes the
+    /// times between pieces. Post lasts until its end.
     pub fn spans(&self) -> Spans {
         let (begin_ns, end_ns) = self.life();
         let done_ns = self.marks.get(Mark::HardwareDone).unwrap_or(end_ns);
@@ -128,23 +131,23 @@ impl Request {
     }
 }
 
-/// One dispatch, of a request that had several.
+/// One dispatch of a request that had several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     pub issued_ns: u64,
-    /// Completed, or requeued.
+    /// The time of its completion or requeue.
     pub ended_ns: u64,
     pub sector: u64,
-    /// Bytes completed; 0 if it was requeued.
+    /// The number of bytes completed; 0 after a requeue.
     pub bytes: u64,
-    /// The driver started the command, if an event shows it.
+    /// The start of the driver's command, if an event shows it.
     pub hardware_start_ns: Option<u64>,
-    /// The command was done, if an event shows it.
+    /// The end of the driver's command, if an event shows it.
     pub hardware_done_ns: Option<u64>,
 }
 
 impl Piece {
-    /// When the device had it first: the start of the command, or else the issue to the driver.
+    /// The earliest time in the device: the start of the command, or else the issue to the driver.
     pub fn start_ns(&self) -> u64 {
         self.hardware_start_ns.unwrap_or(self.issued_ns)
     }
@@ -155,19 +158,19 @@ impl Piece {
     }
 }
 
-/// On whose behalf a request was made.
+/// The reason for which a request was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Origin {
-    /// Of an I/O: an index into [`Trace::ios`].
+    /// A request of an I/O: the index in [`Trace::ios`].
     Io(usize),
-    /// Data of the page cache, written back by the kernel; of that inode, if known.
+    /// Data of the page cache that the kernel writes back; with the inode, if known.
     Writeback(Option<u64>),
-    /// Readahead; of that inode, if known.
+    /// Readahead, with the inode, if known.
     Readahead(Option<u64>),
     Journal,
-    /// A thread whose system call was not seen (it began before the trace, or those events are missing), or a
-    /// kernel thread.
+    /// A thread without a visible system call (it began before the trace, or events are missing),
+    /// or a kernel thread.
     #[default]
     Thread,
 }
@@ -175,27 +178,28 @@ pub enum Origin {
 /// One call of a program, or one operation of io_uring or aio.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Io {
-    /// By which call, or through which interface.
+    /// The system call, or the interface.
     pub call: Call,
     /// The file descriptor that the call names.
     pub fd: Option<i32>,
-    /// The call that does the same, if it is an operation of io_uring, its event says which and there is one.
+    /// For io_uring: the equivalent system call, if the event shows the operation and there is one.
     pub operation: Option<Call>,
     pub pid: u32,
     pub comm: Comm,
-    /// The call begins, in ns (io_uring: the submission).
+    /// The beginning of the call (io_uring: the submission), in ns.
     pub entered_ns: u64,
-    /// The call returns (io_uring, aio: the program reaps the completion).
+    /// The return of the call (io_uring, aio: the program reaps the completion), in ns.
     pub exited_ns: u64,
-    /// Bytes that it moved; 0 for a sync or if it failed.
+    /// The number of bytes moved; 0 for a sync and after a failure.
     pub bytes: u64,
     /// Its requests, as indices into [`Trace::requests`], in the order of their first bio.
     pub requests: Vec<usize>,
-    /// Where its time went; the sum is `exited_ns - entered_ns`. Of one without requests nothing.
+    /// The spans of its time. Their sum is `exited_ns - entered_ns`; all are 0 without requests.
     pub spans: Spans,
-    /// A journal's commit began and ended in it, and the call is one that waits for such.
+    /// Whether a journal's commit began and ended during the call, and the call is one that waits
+    /// for commits.
     pub has_commit: bool,
-    /// It queued requests of which not all are matched or certain.
+    /// Whether some of its requests are unmatched or uncertain.
     pub incomplete: bool,
 }
 
@@ -221,8 +225,8 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// The spans of an I/O. `present` is when any of its requests was in the block layer or below; both may reach over the
-    /// ends.
+    /// Computes the spans of an I/O. `present` are the times at which any of its requests was in
+    /// the block layer or below. Both sets may extend beyond `during_ns`.
     pub fn of(during_ns: (u64, u64), present: &Intervals, with_device: &Intervals) -> Spans {
         let (entered_ns, exited_ns) = during_ns;
         let device = with_device.within(entered_ns, exited_ns);
@@ -241,31 +245,32 @@ impl Spans {
     }
 }
 
-/// Everything found in one trace.
+/// All results of one trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// In the order of their end.
+    /// All matched requests, sorted by their end.
     pub requests: Vec<Request>,
-    /// In the order of their end; each has requests.
+    /// All I/Os, sorted by their end. Each has requests.
     pub ios: Vec<Io>,
-    /// Calls without a request of their own, in the order of their end: memory or requests of other
-    /// calls served them, or their requests are not all known.
+    /// Calls without a request of their own, sorted by their end. Either memory or requests of
+    /// other calls served them, or some of their requests are unknown.
     pub calls_without_request: Vec<Io>,
-    /// Counts of events and requests, and of those that could not be matched.
+    /// The numbers of events and requests, and of those that could not be matched.
     pub account: Coverage,
-    /// Missing kinds of event, with the consequence.
+    /// The kinds of event that are missing, with the consequence.
     pub missing: Vec<Missing>,
-    /// Which thread ran on which CPU; empty without sched events.
+    /// The thread on each CPU; empty without sched events.
     pub sched: Sched,
     pub processes: Processes,
-    /// When dirty throttling paused a writing thread (`balance_dirty_pages`), in time order. For so long at most: it
-    /// counts in timer ticks of the kernel.
+    /// The pauses of writing threads by dirty throttling (`balance_dirty_pages`), in time order.
+    /// The lengths are upper limits in timer ticks of the kernel.
     pub dirty_pauses: Vec<OfThread>,
-    /// When a thread found a lock of the kernel taken, until it had it, in the order of their end.
+    /// The waits of threads for a kernel lock, sorted by their end.
     pub lock_waits: Vec<OfThread>,
 }
 
-/// Of which process each thread is, if it is not that of its own number. Of a number that is used again, the last.
+/// The process of each thread whose number is not that of its process. For a reused number, the
+/// last process counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Processes {
     of_threads: HashMap<u32, u32>,
@@ -274,7 +279,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// `cgroups`: of processes.
+    /// `cgroups`: the cgroup of each process.
     pub fn new(mut of_threads: HashMap<u32, u32>, cgroups: BTreeMap<u32, String>) -> Processes {
         of_threads.retain(|thread, process| thread != process);
         Processes { of_threads, cgroups, ..Processes::default() }
@@ -284,11 +289,11 @@ impl Processes {
         self.of_threads.get(&thread).copied().unwrap_or(thread)
     }
 
-    /// The thread's cgroup. If its process ended too soon to be looked up, that of its nearest
-    /// known ancestor.
+    /// The thread's cgroup. If its process ended before the lookup, that of its nearest known
+    /// ancestor.
     pub fn cgroup(&self, thread: u32) -> Option<&str> {
         let mut process = self.of(thread);
-        // A number that was used again could be its own ancestor.
+        // A reused number could be its own ancestor.
         for _ in 0..=self.parents.len() {
             if let Some(cgroup) = self.cgroups.get(&process) {
                 return Some(cgroup);
@@ -298,12 +303,12 @@ impl Processes {
         None
     }
 
-    /// Whether its cgroup is this one or below it.
+    /// Whether the thread's cgroup is this one or lies below it.
     pub fn is_in(&self, thread: u32, cgroup: &str) -> bool {
         self.cgroup(thread).is_some_and(|own| is_within(own, cgroup))
     }
 
-    /// All that are known.
+    /// All known cgroups.
     pub fn cgroups(&self) -> BTreeSet<&str> {
         self.cgroups.values().map(String::as_str).collect()
     }
@@ -318,13 +323,13 @@ impl Processes {
     }
 }
 
-/// Whether a cgroup is this other one or below it.
+/// Whether the cgroup `own` is `cgroup` or lies below it.
 pub fn is_within(own: &str, cgroup: &str) -> bool {
     let below = own.strip_prefix(cgroup.trim_end_matches('/'));
     below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
-/// A time of a thread.
+/// A period of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfThread {
     pub pid: u32,
@@ -332,49 +337,50 @@ pub struct OfThread {
     pub end_ns: u64,
 }
 
-/// An event that the trace lacks.
+/// A kind of event that the trace lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     /// As `system:name`.
     pub event: &'static str,
-    /// The unknown without it.
+    /// The knowledge that is missing without it.
     pub consequence: &'static str,
 }
 
-/// Every event and every request is counted in one of these.
+/// The counts of events and requests. Each request is in exactly one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Coverage {
     pub events: u64,
-    /// Events that the kernel or the tracer says it lost.
+    /// The number of events that the kernel or the tracer reports as lost.
     pub events_lost: u64,
-    /// Requests followed from issue to completion: the length of [`Trace::requests`].
+    /// The number of requests followed from issue to completion: the length of [`Trace::requests`].
     pub matched: u64,
-    /// Those of them that ended with an error.
+    /// The matched requests that ended with an error.
     pub failed: u64,
-    /// Requests whose beginning lies before the trace or whose end lies after it.
+    /// The requests that began before the trace or ended after it.
     pub at_the_edges: u64,
-    /// Requests that lack an event where events were lost.
+    /// The requests that lack an event where events were lost.
     pub hit_by_loss: u64,
-    /// Requests that lack an event without a loss to explain it; the first of them, at most 1,000.
+    /// The requests that lack an event although none was lost; the first 1,000 of them.
     #[serde(skip)]
     pub unmatched: Vec<Unmatched>,
-    /// How many of those in all.
+    /// The number of all unmatched requests.
     #[serde(rename = "unmatched")]
     pub unmatched_count: u64,
-    /// I/Os whose calls led to no request: served from memory, or by a request of another call.
+    /// The number of I/O calls that led to no request: memory or a request of another call served
+    /// them.
     pub calls_without_request: u64,
-    /// I/Os that are not in [`Trace::ios`]: a request of theirs is not matched or ambiguous, or they began before the
-    /// trace or ended after it.
+    /// The number of I/Os that are not in [`Trace::ios`]. A request of theirs is unmatched or
+    /// ambiguous, or they began before the trace or ended after it.
     pub ios_incomplete: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unmatched {
-    /// When its last event was.
+    /// The time of its last event.
     pub at_ns: u64,
     #[serde(skip)]
     pub dev: Dev,
-    /// Major:minor, or in a record its name if that is known.
+    /// The device as major:minor; in a record its name, if known.
     pub device: String,
     /// First sector, in units of 512 bytes.
     pub sector: u64,

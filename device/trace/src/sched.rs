@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Switches and wakeups of threads, kept for the report, which asks why a thread did not run
-//! (`report/thread_time.rs`).
+//! Switches and wakeups of threads. `follow` collects them, and the report
+//! (`report/thread_time.rs`) uses them to find why a thread did not run.
 
 use std::collections::HashMap;
 
 use super::event::{Comm, Event, EventKind};
 
-/// A thread, as sched events have it.
+/// A thread as sched events describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedTask {
-    /// Its number; 0 is idle.
+    /// The thread's number; 0 is idle.
     pub pid: u32,
     pub comm: Comm,
-    /// The kernel's priority: below 0 deadline, to 99 real-time (99 is the lowest), from 100 on nice + 120.
+    /// The kernel's priority. Negative: deadline. 0 to 99: real-time, 99 the lowest. From 100 on:
+    /// nice + 120.
     pub prio: i32,
 }
 
@@ -27,7 +28,8 @@ impl SchedTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
     pub prev: SchedTask,
-    /// That thread is still runnable: it was preempted, or yielded. If not, it sleeps.
+    /// Whether the previous thread is still runnable: it was preempted, or yielded. Otherwise it
+    /// sleeps.
     pub runnable: bool,
     pub next: SchedTask,
 }
@@ -38,7 +40,8 @@ pub struct Waking {
     pub woken: SchedTask,
     /// The waker's context; `None` if the source does not show it.
     pub context: Option<Context>,
-    /// By the completion of the request that completed then; no source shows it, but `follow` finds it.
+    /// The end of the request whose completion woke the thread. No source shows this; `follow`
+    /// finds it.
     pub completed_ns: Option<u64>,
 }
 
@@ -57,15 +60,15 @@ pub enum Context {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sched {
     pub events: Vec<Event>,
-    /// Places in `events` of those about each thread.
+    /// The indices in `events` of the events about each thread.
     of_thread: HashMap<u32, Vec<usize>>,
-    /// The switches of all threads were traced, not only of some: as captured by `steady`, or shown by a switch between
-    /// idle and a kernel thread that nobody selects.
+    /// Whether the trace has the switches of all threads. `steady` can capture them all. In a file,
+    /// a switch between idle and a kernel thread that nobody would select shows it.
     pub of_all: bool,
 }
 
 impl Sched {
-    /// The next event; others are not kept.
+    /// Keeps the event if it is a switch, a wakeup or a loss.
     pub fn take(&mut self, event: Event) {
         let about = match event.what {
             EventKind::Switch(Switch { prev, next, .. }) => {
@@ -73,7 +76,7 @@ impl Sched {
                 vec![prev.pid, next.pid]
             }
             EventKind::Waking(waking) => vec![waking.woken.pid],
-            // Without earlier events, nothing is incomplete.
+            // A loss before all other events makes nothing incomplete.
             EventKind::Lost { .. } if !self.events.is_empty() => Vec::new(),
             _ => return,
         };
@@ -87,14 +90,14 @@ impl Sched {
         self.of_thread.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// Those about a thread after a moment.
+    /// The events about a thread after a moment.
     pub fn of_thread_after(&self, pid: u32, ns: u64) -> impl Iterator<Item = &Event> {
         let own = self.of_thread(pid);
         let first = own.partition_point(|place| self.events[*place].time_ns <= ns);
         own[first..].iter().map(|place| &self.events[*place])
     }
 
-    /// First and last switch of a thread, in ns.
+    /// The times of the first and last switch of a thread, in ns.
     pub fn seen_ns(&self, pid: u32) -> Option<(u64, u64)> {
         let own = self.of_thread(pid).iter().map(|place| &self.events[*place]);
         let mut switches = own.filter(|event| matches!(event.what, EventKind::Switch(_)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bios, from `block_bio_queue` to a request: one function per event that changes a bio.
+//! Follows a bio from `block_bio_queue` to its request. It has one function per event that changes
+//! a bio; `follow` calls them.
 
 use std::collections::HashMap;
 
@@ -7,22 +8,24 @@ use super::sink::{Share, Sink};
 use crate::event::{Dev, Event, Extent, Kind, OpKind};
 use crate::io::{Mark, Request};
 
-/// A thread's bios wait for a request only while it submits them; more than this are stale ones.
+/// A thread's bios wait for a request only while the thread submits them. With more bios than this,
+/// the oldest are stale.
 const PENDING_MAX: usize = 1_024;
 
-/// Device and first sector; flushes and passthrough requests have no sector.
+/// Device and first sector. Flushes and passthrough requests have no sector.
 pub(in crate::follow) type StartSector = (Dev, u64);
 
-/// A bio that is queued and has no request yet.
+/// A queued bio without a request.
 #[derive(Clone, Debug)]
 pub(super) struct Bio {
     pub extent: Extent,
-    /// The known part of its request: which thread queued it, and when, if an event showed that;
-    /// whether it is a part of a larger one, and the devices above this one that it came through.
+    /// The known part of its request: the thread that queued it, the time if an event showed it,
+    /// whether it is a part of a larger bio, and the devices above this one through which it came.
     pub request: Request,
-    /// Queued once already, for a device on top of this one or as a part: it is not new when queued again.
+    /// Whether it was queued before, for a device above this one or as a part. Then it is not new
+    /// when it is queued again.
     carried: bool,
-    /// It was remapped to the devices below.
+    /// Whether it was remapped to the devices below.
     stacked: bool,
     pub share: Share,
 }
@@ -34,13 +37,13 @@ impl Bio {
         self.extent.dev == dev && (begin..end).contains(&sector)
     }
 
-    /// It is to get a request at that place.
+    /// Whether it will get a request at that place.
     fn is_at(&self, extent: &Extent) -> bool {
         let place = |of: &Extent| (of.dev, of.sector, of.op.kind);
         place(&self.extent) == place(extent) && !self.stacked
     }
 
-    /// Shortens it; returns what is left.
+    /// Shortens the bio, and returns the rest.
     fn cut_off(&mut self, sectors: u32) -> Bio {
         let mut rest = self.clone();
         rest.extent.sector += u64::from(sectors);
@@ -52,30 +55,30 @@ impl Bio {
     }
 }
 
-/// What one thread is submitting.
+/// The bios that one thread is submitting.
 #[derive(Debug, Default)]
 struct Submission {
-    /// In the order of queueing.
+    /// Pending bios in the order of queueing.
     pending: Vec<Bio>,
-    /// The bio of a partition or of a stacked device is remapped to this place, through these
-    /// devices. The next event queues it there.
+    /// The place to which the bio of a partition or of a stacked device is remapped, and the
+    /// devices that it passed. The next event queues it there.
     remapped: Option<(StartSector, Vec<Dev>)>,
 }
 
 impl Submission {
-    /// The last bio queued there: a thread submits one at a time.
+    /// The last bio queued there; a thread submits one at a time.
     fn find(&self, extent: &Extent) -> Option<usize> {
         self.pending.iter().rposition(|bio| bio.is_at(extent))
     }
 
-    /// What a bio that is queued there next came through.
+    /// The devices that the bio passed that is queued there next.
     fn remapped_to(&mut self, place: StartSector) -> Vec<Dev> {
         let remapped = self.remapped.take().filter(|(to, _)| *to == place);
         remapped.map(|(_, through)| through).unwrap_or_default()
     }
 }
 
-/// All that have no request, by the thread that will ask for it.
+/// All bios without a request, by the thread that will ask for it.
 #[derive(Debug, Default)]
 pub(super) struct Bios {
     threads: HashMap<u32, Submission>,
@@ -86,22 +89,23 @@ impl Bios {
         self.threads.entry(pid).or_default()
     }
 
-    /// A bio reaches the block layer: whether it is a new one. A part of a split bio and a bio that went through a
-    /// stacked device may be queued again; then they are known.
+    /// A bio reaches the block layer. Returns whether it is new. A part of a split bio, and a bio
+    /// that passed a stacked device, may be queued again; these are known.
     pub fn is_new(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) -> bool {
         let thread = self.thread(event.pid);
         let Some(at) = thread.find(extent) else { return true };
         if thread.pending[at].carried {
             return false;
         }
-        // It was queued at the same place and led to nothing: refused, or merged without an event.
+        // A bio was queued at the same place and led to nothing: it was rejected, or merged without
+        // an event.
         if sink.seen.has(Kind::GetRequest) {
             sink.drop_share(&thread.pending.remove(at).share);
         }
         true
     }
 
-    /// A bio of this thread, as far as one event shows.
+    /// A bio of this thread, with what one event shows.
     pub fn bio(&mut self, event: &Event, extent: &Extent, share: Share) -> Bio {
         let through = self.thread(event.pid).remapped_to((extent.dev, extent.sector));
         let (pid, comm) = (event.pid, event.comm);
@@ -109,7 +113,7 @@ impl Bios {
         Bio { extent: *extent, request, carried: false, stacked: false, share }
     }
 
-    /// It waits for a request that thread `pid` will ask for, and its task for it.
+    /// Keeps a bio until thread `pid` asks for its request, and keeps its task open.
     pub fn hold(&mut self, pid: u32, bio: Bio, sink: &mut Sink) {
         sink.hold(bio.share.task);
         let pending = &mut self.thread(pid).pending;
@@ -119,18 +123,20 @@ impl Bios {
         }
     }
 
-    /// The bio is remapped. Of a partition, and of a thread that serves a stacked device: before it is queued.
+    /// Remaps a bio. For a partition, and in a thread that serves a stacked device, this event
+    /// comes before the bio is queued.
     pub fn remap(&mut self, server: u32, to: &Extent, from: StartSector, sink: &mut Sink) {
         let thread = self.thread(server);
         let above = thread.pending.iter().rposition(|bio| bio.covers(from));
-        // A thread of the stacked device's own goes on with it: dm-crypt encrypts what is written in one.
+        // A thread of the stacked device continues with the bio: dm-crypt encrypts writes in such a
+        // thread.
         let of_any = || self.only_one(|bio| bio.covers(from) && !bio.stacked);
         let above = above.map(|at| (server, at)).or_else(of_any);
         if let Some(above) = above {
             return self.carry(above, server, to, sink);
         }
         let thread = self.thread(server);
-        // A partition below a stacked device: known by the sector within the partition so far.
+        // A partition below a stacked device: so far the bio has the sector within the partition.
         let within =
             |bio: &&mut Bio| bio.carried && (bio.extent.dev, bio.extent.sector) == (to.dev, from.1);
         if let Some(bio) = thread.pending.iter_mut().rev().find(within) {
@@ -142,7 +148,7 @@ impl Bios {
         thread.remapped = Some(((to.dev, to.sector), through));
     }
 
-    /// The pending bio of any thread that fits, if exactly one does.
+    /// The pending bio of any thread that fits, if exactly one fits.
     fn only_one(&self, fits: impl Fn(&Bio) -> bool) -> Option<(u32, usize)> {
         let found = self.threads.iter().flat_map(|(pid, thread)| {
             let pending = thread.pending.iter().enumerate().filter(|(_, bio)| fits(bio));
@@ -152,7 +158,7 @@ impl Bios {
         first_two.next().filter(|_| first_two.next().is_none())
     }
 
-    /// The pending bio goes on to `to`, in the thread `server`.
+    /// Moves the pending bio to `to`, in the thread `server`.
     fn carry(&mut self, (pid, at): (u32, usize), server: u32, to: &Extent, sink: &mut Sink) {
         let upper = &mut self.thread(pid).pending[at];
         let mut bio = upper.clone();
@@ -162,18 +168,18 @@ impl Bios {
         bio.extent = Extent { priority: bio.extent.priority, ..*to };
         let task = bio.share.task;
         self.hold(server, bio, sink);
-        // From now on only those below count.
+        // From now on only the devices below count.
         if !was_stacked {
             sink.release(task);
         }
     }
 
-    /// The front part continues at once; the rest is not queued again.
+    /// Splits a bio. The front part continues at once; the rest is not queued again.
     pub fn split(&mut self, event: &Event, extent: &Extent, new_sector: u64, sink: &mut Sink) {
         let thread = self.thread(event.pid);
         let Some(at) = thread.find(extent) else { return };
         let front = &mut thread.pending[at];
-        // The event has the low 32 bits of the new sector.
+        // The event has only the low 32 bits of the new sector.
         let sectors = (new_sector as u32).wrapping_sub(front.extent.sector as u32);
         if sectors > 0 && sectors < front.extent.sectors {
             let rest = front.cut_off(sectors);
@@ -181,13 +187,14 @@ impl Bios {
         }
     }
 
-    /// The bio that `extent` is about, which this thread queued just before.
+    /// Takes the bio at `extent`, which this thread queued just before.
     pub fn take(&mut self, pid: u32, extent: &Extent, sink: &mut Sink) -> Option<Bio> {
         let at = self.thread(pid).find(extent)?;
         Some(self.take_front((pid, at), extent, sink))
     }
 
-    /// Takes a pending bio. One longer than `extent` was split without an event, and its rest stays.
+    /// Takes a pending bio. If it is longer than `extent`, it was split without an event, and the
+    /// rest stays.
     fn take_front(&mut self, (pid, at): (u32, usize), extent: &Extent, sink: &mut Sink) -> Bio {
         let mut bio = self.thread(pid).pending.remove(at);
         if bio.extent.sectors > extent.sectors && extent.sectors > 0 {
@@ -197,8 +204,8 @@ impl Bios {
         bio
     }
 
-    /// Without `block_getrq`, a request begins with its insertion or issue: with the bio queued there, if it is the
-    /// only one.
+    /// Takes the bio at `extent`, if it is the only one there. Without `block_getrq`, a request
+    /// begins with its insertion or issue.
     pub fn take_only(&mut self, extent: &Extent, sink: &mut Sink) -> Option<Bio> {
         if sink.seen.has(Kind::GetRequest) || extent.op.kind == OpKind::Flush {
             return None;
@@ -207,7 +214,7 @@ impl Bios {
         Some(self.take_front(only, extent, sink))
     }
 
-    /// All discards for this device, oldest first, if they have so many sectors altogether.
+    /// Takes all discards for this device, oldest first, if their total is `sectors`.
     pub fn take_discards(&mut self, dev: Dev, sectors: u32) -> Vec<Bio> {
         let is_discard = |bio: &Bio| {
             let Extent { dev: of, op, .. } = bio.extent;
@@ -229,7 +236,7 @@ impl Bios {
         taken
     }
 
-    /// The thread has submitted all that it queued: what is left led to no request.
+    /// Drops the bios of a thread that has submitted all of them: the rest led to no request.
     pub fn drop_pending(&mut self, pid: u32, sink: &mut Sink) {
         if !sink.seen.has(Kind::GetRequest) {
             return;
@@ -239,14 +246,14 @@ impl Bios {
     }
 }
 
-/// It led to no request that is known, so its task is not known in full.
+/// Drops a bio without a known request, so its task is incomplete.
 fn drop_bio(bio: &Bio, sink: &mut Sink) {
     if !bio.stacked {
         sink.drop_share(&bio.share);
     }
 }
 
-/// Adds what is not there yet.
+/// Adds the devices that are not in the list yet.
 pub(in crate::follow) fn add_new(devs: &mut Vec<Dev>, more: &[Dev]) {
     let known = devs.clone();
     devs.extend(more.iter().filter(|dev| !known.contains(dev)));

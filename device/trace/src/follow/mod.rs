@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From events to I/Os: [`Follower`] takes each event once, in time order, and finds the request and the I/O that it
-//! belongs to.
+//! Makes I/Os from events. [`Follower`] takes each event once, in time order, and finds the request
+//! and the I/O of the event. `steady trace` runs it.
 //!
 //! Block events do not name a request, only its device and sector. The stages replay the path of
 //! each bio through the block layer. `callers` knows the work of each thread, and so the owner of a
 //! bio. `bios` holds a bio until it has a request, and `requests` follows that to its completion.
-//! All of them write to `sink`: I/Os and journal commits in progress, and results. `waits` has
-//! everything else that threads did; `seen` knows which events are missing.
+//! All of them write to `sink`: I/Os and journal commits in progress, and results. `waits` has the
+//! rest of each thread's activity; `seen` knows which events are missing.
 //!
-//! Never guessed: if an event can be about two requests, both are counted as unmatched. The rules,
-//! for users, are in docs/reference/trace-rules.md.
+//! Nothing is guessed: if an event can belong to two requests, both are counted as unmatched. The
+//! rules, for users, are in docs/reference/trace-rules.md.
 
 mod bios;
 mod callers;
@@ -33,11 +33,11 @@ use super::io::{Mark, Processes, Trace};
 pub struct Options {
     /// The processes of threads that began before the trace, as far as known.
     pub processes: Processes,
-    /// Sched events, if any, are of all threads.
+    /// Whether sched events, if any, cover all threads.
     pub sched_of_all: bool,
 }
 
-/// Takes events, gives a [`Trace`].
+/// Takes events, and returns a [`Trace`].
 #[derive(Debug, Default)]
 pub struct Follower {
     callers: Callers,
@@ -45,7 +45,7 @@ pub struct Follower {
     requests: Requests,
     sink: Sink,
     waits: Waits,
-    /// The last event of each CPU, in ns: where a loss on that CPU begins.
+    /// The time in ns of the last event of each CPU. A loss on that CPU begins there.
     last_ns: HashMap<u32, u64>,
 }
 
@@ -57,7 +57,7 @@ impl Follower {
         follower
     }
 
-    /// The next event, in time order.
+    /// Takes the next event, in time order.
     pub fn take(&mut self, event: &Event) {
         self.sink.results.account.events += 1;
         self.sink.seen.note(event);
@@ -74,7 +74,7 @@ impl Follower {
         self.last_ns.insert(event.cpu, event.time_ns);
     }
 
-    /// The end of the trace: what is still open is at its edge.
+    /// Ends the trace. Requests that are still open are at its edge.
     pub fn finish(mut self) -> Trace {
         self.requests.flushes.settle_all(&mut self.sink);
         self.callers.finish(&mut self.sink);
@@ -144,7 +144,8 @@ impl Follower {
         self.bios.bio(event, extent, share)
     }
 
-    /// The bio that `extent` is about, which this thread queued just before; or a new one, if that was not seen.
+    /// The bio at `extent`, which this thread queued just before. If that was not seen, it is a new
+    /// one.
     fn bio_for_request(&mut self, event: &Event, extent: &Extent) -> Bio {
         self.bios.take(event.pid, extent, &mut self.sink).unwrap_or_else(|| {
             let bio = self.new_bio(event, extent);
@@ -153,8 +154,8 @@ impl Follower {
         })
     }
 
-    /// Events of this CPU are missing since its last one. Open requests may have changed unseen,
-    /// and later completions may have been mistaken for others.
+    /// Handles a loss: events of this CPU are missing since its last one. Open requests may have
+    /// changed unseen, and later completions may have been mistaken for others.
     fn lose(&mut self, cpu: u32, count: u64, since_ns: Option<u64>) {
         let last_ns = self.last_ns.get(&cpu).copied().unwrap_or(0);
         self.sink.results.account.events_lost += count;

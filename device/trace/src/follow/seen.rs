@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kinds of event that the trace has, and the unknowns without the others.
+//! Records which kinds of event the trace has, and tells what stays unknown without the others.
+//! `follow` and its stages call it.
 
 use crate::event::{Call, Driver, Event, EventKind, Kind, MMC_MAJOR};
 use crate::io::Missing;
 
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// A bit for each [`Kind`].
+    /// One bit per [`Kind`].
     kinds: u64,
     uring_call: bool,
     worker: bool,
@@ -14,12 +15,12 @@ pub(super) struct Seen {
     journal_thread: bool,
     card: bool,
     card_command: bool,
-    /// A request was issued where one that looks the same is in flight.
+    /// Whether a request was issued while one that looks the same was in flight.
     pub issued_again: bool,
 }
 
 impl Seen {
-    /// Called with each event, before anything else.
+    /// Records the kind of an event. It must be called before the stages.
     pub fn note(&mut self, event: &Event) {
         self.kinds |= 1 << Kind::from(&event.what) as u32;
         match &event.what {
@@ -39,7 +40,7 @@ impl Seen {
         self.kinds & 1 << kind as u32 != 0
     }
 
-    /// The events that should have been seen and were not, with the consequence.
+    /// The expected events that did not occur, with the consequence.
     #[rustfmt::skip]
     pub fn missing(&self) -> Vec<Missing> {
         let has = |kind| self.has(kind);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time of threads outside their I/O: when each had a CPU and which thread woke it, pauses by
-//! dirty throttling, waits for locks.
+//! Collects the activity of threads outside their I/O: switches and wakeups, pauses by dirty
+//! throttling, and waits for locks. `follow` calls it with each event.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::event::{Event, EventKind};
 use crate::io::OfThread;
 use crate::sched::{Sched, Waking};
 
-/// No completion of a request takes longer: what is woken later has another reason.
+/// The longest time of a request's completion. A later wakeup has another reason.
 const COMPLETION_NS_MAX: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
@@ -16,10 +16,10 @@ pub(super) struct Waits {
     pub sched: Sched,
     pub dirty_pauses: Vec<OfThread>,
     pub lock_waits: Vec<OfThread>,
-    /// Since when each thread waits for a lock, in ns.
+    /// The time in ns since which each thread waits for a lock.
     locked_since_ns: HashMap<u32, u64>,
-    /// The last completion on each CPU, until another event is seen there: its time, and the thread
-    /// in whose context it ran.
+    /// The last completion on each CPU, until the next event there: its time, and the thread in
+    /// whose context it ran.
     completing: HashMap<u32, (u64, u32)>,
 }
 
@@ -51,7 +51,8 @@ impl Waits {
             }
             _ => {}
         }
-        // The completion of a request wakes who waits for it right away, on the same CPU and on top of the same thread.
+        // The completion of a request wakes its waiters immediately, on the same CPU and on top of
+        // the same thread.
         match event.what {
             EventKind::Complete { .. } => {
                 self.completing.insert(event.cpu, (event.time_ns, event.pid));
@@ -61,7 +62,7 @@ impl Waits {
         }
     }
 
-    /// When the request completed whose completion this wakeup is a part of.
+    /// The time at which the request completed whose completion includes this wakeup.
     fn completion_before(&self, event: &Event) -> Option<u64> {
         let (completed_ns, pid) = *self.completing.get(&event.cpu)?;
         let is_part = pid == event.pid && event.time_ns - completed_ns <= COMPLETION_NS_MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Perfetto shows when a slice is selected.
+//! The arguments of slices, which Perfetto shows when a slice is selected. `tracks` adds them.
 
 use super::messages::DebugAnnotation;
 use super::strings::Strings;
@@ -8,10 +8,10 @@ use crate::io::Request;
 use crate::report::rows::Row;
 use crate::report::words::inode;
 
-/// Unknown and default values are omitted.
+/// The arguments. Unknown and default values are omitted.
 pub type Arguments = Vec<DebugAnnotation>;
 
-/// Of each slice of a request; `index` is that in the trace.
+/// The arguments of each slice of a request; `index` is the request's index in the trace.
 pub fn of_request(strings: &mut Strings, index: usize, request: &Request) -> Arguments {
     let mut all = vec![strings.number("request", index as i64)];
     if request.bytes > 0 {
@@ -40,7 +40,8 @@ pub fn of_request(strings: &mut Strings, index: usize, request: &Request) -> Arg
     all
 }
 
-/// Of a piece, besides those of its request; `index` is that among its pieces.
+/// The arguments of a piece, in addition to those of its request; `index` is its index among the
+/// pieces.
 pub fn of_piece(strings: &mut Strings, index: usize, request: &Request) -> Arguments {
     let piece = &request.pieces[index];
     vec![
@@ -50,7 +51,7 @@ pub fn of_piece(strings: &mut Strings, index: usize, request: &Request) -> Argum
     ]
 }
 
-/// Of the slice of an I/O; `index` is that in the trace.
+/// The arguments of an I/O's slice; `index` is the I/O's index in the trace.
 pub fn of_io(strings: &mut Strings, index: usize, row: &Row) -> Arguments {
     let mut all = vec![strings.number("io", index as i64)];
     all.extend(row.bytes.map(|bytes| strings.number("bytes", bytes as i64)));

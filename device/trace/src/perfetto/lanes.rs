@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lanes: Perfetto nests slices of one track that overlap, so concurrent slices need tracks of their own, as few as
-//! possible, since each is a row on the screen.
+//! Assigns lanes to concurrent slices. Perfetto nests slices that overlap on one track, so
+//! concurrent slices need separate tracks. Each track is a row on the screen, so there should be
+//! few. `tracks` calls it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-/// The lane of each interval, given in the order of their begin: the lowest that is free. One may begin where
-/// another ends. This takes as many lanes as intervals are concurrent, which is the minimum.
+/// The lane of each interval: the lowest free one. Intervals must be sorted by their beginning, and
+/// one may begin where another ends. The number of lanes is the number of concurrent intervals,
+/// which is the minimum.
 pub fn assign(intervals: impl IntoIterator<Item = (u64, u64)>) -> Vec<usize> {
     let mut busy: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut free: BTreeSet<usize> = BTreeSet::new();

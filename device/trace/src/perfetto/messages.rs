@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The few of Perfetto's messages that are written, with the field numbers of its `perfetto_trace.proto`.
+//! The subset of Perfetto's messages that is written, with the field numbers of its
+//! `perfetto_trace.proto`.
 //!
-//! Declared here, so that a build needs neither `protoc` nor all of Perfetto's messages: with the
-//! crate `perfetto_protos` 0.51, which has them, it takes 2.5 minutes more. `perfetto_trace.proto`
-//! documents the fields; the comments here describe only their use.
+//! They are declared here, so that a build needs neither `protoc` nor all of Perfetto's messages.
+//! With the crate `perfetto_protos` 0.51, which has them, a build takes 2.5 minutes longer.
+//! `perfetto_trace.proto` documents the fields; the comments here describe only their use.
 
 use prost::Message;
 
@@ -19,12 +20,12 @@ pub struct Trace {
 pub struct TracePacket {
     #[prost(message, optional, tag = "6")]
     pub clock_snapshot: Option<ClockSnapshot>,
-    /// In the clock of [`TracePacketDefaults`].
+    /// The time on the clock of [`TracePacketDefaults`].
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
     #[prost(uint32, tag = "10")]
     pub trusted_packet_sequence_id: u32,
-    /// A [`TrackEvent`], which is encoded when it is made: there are many, and so they are small.
+    /// A [`TrackEvent`], encoded when it is made. There are many, and the encoded form is small.
     #[prost(bytes = "vec", optional, tag = "11")]
     pub track_event: Option<Vec<u8>>,
     #[prost(message, optional, tag = "12")]
@@ -39,9 +40,9 @@ pub struct TracePacket {
     pub first_packet_on_sequence: bool,
 }
 
-/// In `sequence_flags`: what was interned before is forgotten.
+/// For `sequence_flags`: forget everything that was interned before.
 pub const INCREMENTAL_STATE_CLEARED: u32 = 1;
-/// In `sequence_flags`: the packet uses what was interned.
+/// For `sequence_flags`: the packet uses interned strings.
 pub const NEEDS_INCREMENTAL_STATE: u32 = 2;
 
 #[derive(Clone, PartialEq, Message)]
@@ -54,7 +55,7 @@ pub struct TracePacketDefaults {
 pub struct ClockSnapshot {
     #[prost(message, repeated, tag = "1")]
     pub clocks: Vec<Clock>,
-    /// A `clock_id`.
+    /// A number for `clock_id`.
     #[prost(uint32, tag = "2")]
     pub primary_trace_clock: u32,
 }
@@ -71,7 +72,7 @@ pub struct Clock {
 
 /// Perfetto's number for CLOCK_MONOTONIC.
 pub const CLOCK_MONOTONIC: u32 = 3;
-/// The first number for clocks that are of one sequence only.
+/// The first number for clocks that belong to one sequence.
 pub const CLOCK_OF_SEQUENCE: u32 = 64;
 
 #[derive(Clone, PartialEq, Message)]
@@ -96,7 +97,7 @@ pub struct TrackDescriptor {
     pub description: String,
 }
 
-/// That a track is a process, which so gets into the table of processes.
+/// Marks a track as a process, which puts it into the table of processes.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProcessDescriptor {
     #[prost(int32, tag = "1")]
@@ -105,7 +106,7 @@ pub struct ProcessDescriptor {
     pub process_name: String,
 }
 
-/// That a track is a thread of a process.
+/// Marks a track as a thread of a process.
 #[derive(Clone, PartialEq, Message)]
 pub struct ThreadDescriptor {
     #[prost(int32, tag = "1")]
@@ -116,11 +117,11 @@ pub struct ThreadDescriptor {
     pub thread_name: String,
 }
 
-/// That a track is a counter.
+/// Marks a track as a counter.
 #[derive(Clone, PartialEq, Message)]
 pub struct CounterDescriptor {}
 
-/// In `child_ordering`: by `sibling_order_rank`.
+/// For `child_ordering`: by `sibling_order_rank`.
 pub const EXPLICIT_ORDER: u32 = 3;
 
 #[derive(Clone, PartialEq, Message)]
@@ -143,7 +144,7 @@ pub struct TrackEvent {
     pub correlation_id: Option<u64>,
 }
 
-/// What a `type` can be.
+/// A value of `type`.
 pub const SLICE_BEGIN: u32 = 1;
 pub const SLICE_END: u32 = 2;
 pub const COUNTER: u32 = 4;
@@ -155,19 +156,19 @@ pub struct DebugAnnotation {
     pub name_iid: u64,
     #[prost(int64, optional, tag = "4")]
     pub int_value: Option<i64>,
-    /// Of [`InternedData::debug_annotation_string_values`].
+    /// A number of [`InternedData::debug_annotation_string_values`].
     #[prost(uint64, optional, tag = "17")]
     pub string_value_iid: Option<u64>,
 }
 
-/// Strings that are written once, and then known by number.
+/// Strings that are written once, and then named by number.
 #[derive(Clone, PartialEq, Message)]
 pub struct InternedData {
     #[prost(message, repeated, tag = "2")]
     pub event_names: Vec<InternedName>,
     #[prost(message, repeated, tag = "3")]
     pub debug_annotation_names: Vec<InternedName>,
-    /// Of bytes in Perfetto's declaration: on the wire the same.
+    /// Perfetto declares these as bytes; the encoding is the same.
     #[prost(message, repeated, tag = "29")]
     pub debug_annotation_string_values: Vec<InternedName>,
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trace as a file for the Perfetto UI (<https://ui.perfetto.dev>): each layer a row of bars, arrows between
-//! the bars of one request.
+//! Writes a trace as a file for the Perfetto UI (<https://ui.perfetto.dev>): each layer is a row of
+//! bars, with arrows between the bars of one request. `steady trace --perfetto` calls it.
 //!
-//! `slices` has what is drawn, `tracks` where, with [`lanes`] for concurrent slices, `arguments` the text and
-//! values of each, of which `strings` has each once; all in the [`messages`] of Perfetto.
+//! `slices` selects what to draw, and `tracks` places it, with [`lanes`] for concurrent slices.
+//! `arguments` has the text and values of each slice, and `strings` interns them. [`messages`] has
+//! Perfetto's formats.
 
 mod arguments;
 pub mod lanes;
@@ -28,10 +29,11 @@ use tracks::Timeline;
 const BUFFER_BYTES: usize = 64 << 10;
 const SEQUENCE: u32 = 1;
 
-/// Writes a Perfetto trace, with these calls that have no request of their own. Its clock is declared as monotonic; the
-/// times are those of the trace's source. Devices without a name in `names` have their number.
+/// Writes a Perfetto trace, with these calls without a request of their own. Its clock is declared
+/// as monotonic; the times are those of the trace's source. A device without a name in `names` is
+/// shown by its number.
 ///
-/// Strings are written once and times as differences, which keeps it small.
+/// Strings are written once and times as differences, which keeps the file small.
 pub fn write(trace: &Trace, names: &Names, calls: &[Item], out: impl Write) -> io::Result<()> {
     let timeline = Timeline::of(trace, names, calls);
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The drawn slices: one for each time of a request in a layer, and one for each I/O.
+//! Makes the slices to draw: one for each time of a request in a layer, and one for each I/O.
+//! `tracks` draws them.
 //!
-//! The slices of a request follow each other without a gap as far as its marks are known. A layer in which it
-//! spent no time has none, but the device always has one.
+//! The slices of a request follow each other without a gap as far as its marks are known. A layer
+//! in which it spent no time has no slice, but the device always has one.
 
 use strum::VariantArray;
 
 use crate::io::{Mark, Origin, Request, Trace};
 
-/// Where a request can be, from the program to the device and back; with the name of its tracks.
+/// The layers between the program and the device, with the names of their tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(const_into_str)]
 pub enum Layer {
-    /// From the system call (or the bio before, of the same call) to its bio.
+    /// From the system call (or the previous bio of the same call) to the bio.
     #[strum(serialize = "submission (VFS)")]
     Submission,
-    /// From its bio to its issue to the driver, and between two pieces.
+    /// From the bio to its issue to the driver, and between two pieces.
     #[strum(serialize = "block layer")]
     Block,
-    /// From its issue to the start of the command, where an event shows that.
+    /// From the issue to the start of the command, if an event shows that.
     #[strum(serialize = "driver")]
     Driver,
     #[default]
@@ -32,19 +33,19 @@ pub enum Layer {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Index in [`Trace::requests`].
+    /// The index in [`Trace::requests`].
     pub request: usize,
     pub layer: Layer,
     pub begin_ns: u64,
-    /// In ns, not before `begin_ns`.
+    /// The end in ns, not before `begin_ns`.
     pub end_ns: u64,
-    /// Index of the piece in [`Request::pieces`], on the device.
+    /// The index of the piece in [`Request::pieces`], on the device.
     pub piece: Option<usize>,
-    /// What it waited for, one after the other: what, from when and until when, in ns.
+    /// The waits in order: reason, beginning and end in ns.
     pub waits: Vec<(&'static str, u64, u64)>,
-    /// The request's flow passes here: there is a slice before or behind.
+    /// Whether the request's flow connects this slice with one before or after it.
     pub linked: bool,
-    /// It is the last that the flow reaches, and not the only one.
+    /// Whether it is the last slice of a flow with several.
     pub last: bool,
 }
 
@@ -58,8 +59,8 @@ impl Slice {
     }
 }
 
-/// From system calls, by the request's index, in ns: when its I/O began to work on it, and when the last call that
-/// waited for it returned.
+/// For each request of system calls, in ns: the time at which its I/O began to work on it, and the
+/// return of the last call that waited for it.
 pub struct Calls {
     begin_ns: Vec<Option<u64>>,
     return_ns: Vec<Option<u64>>,
@@ -72,7 +73,8 @@ impl Calls {
         for (number, io) in trace.ios.iter().enumerate() {
             let request = |index: &usize| &trace.requests[*index];
             let own = |index: &&usize| request(index).origin == Origin::Io(number);
-            // The thread makes one bio after the other: it begins with one when the one before was queued.
+            // The thread makes one bio after the other. It begins with one when the previous one
+            // was queued.
             let mut turn_ns = io.entered_ns;
             for index in io.requests.iter().filter(own) {
                 calls.begin_ns[*index] = Some(turn_ns);
@@ -86,7 +88,7 @@ impl Calls {
     }
 }
 
-/// The slices of the request with this index, in time order.
+/// The slices of the request at this index, in time order.
 pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     let request = &trace.requests[index];
     let mut slices = Vec::new();
@@ -122,7 +124,7 @@ fn before_issue(request: &Request) -> Option<Slice> {
     Some(slice)
 }
 
-/// What a request waits for between two marks; one between them may be unknown.
+/// The reason for which a request waits between two marks. A mark between them may be unknown.
 fn wait(from: Mark, to: Mark) -> Option<&'static str> {
     match (from, to) {
         (Mark::Queued, Mark::GotRequest) => Some("waiting for a tag"),
@@ -134,7 +136,7 @@ fn wait(from: Mark, to: Mark) -> Option<&'static str> {
     }
 }
 
-/// From the issue to the end, and on to the return of the call that waited for it.
+/// The slices from the issue to the end, and on to the return of the call that waited for it.
 fn from_issue(request: &Request, return_ns: Option<u64>) -> Vec<Slice> {
     let end_ns = request.end_ns().max(return_ns.unwrap_or(0));
     let mut slices: Vec<Slice> = Vec::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Strings are written once in a file, and then known by number.
+//! Interns strings, so that each is written once in a file and then named by a number. `arguments`
+//! and `tracks` use it.
 
 use indexmap::IndexSet;
 
@@ -8,15 +9,15 @@ use super::messages::{DebugAnnotation, InternedData, InternedName};
 /// All strings of a file.
 #[derive(Default)]
 pub struct Strings {
-    /// Of slices.
+    /// The names of slices.
     pub names: Numbered,
     argument_names: Numbered,
-    /// Of arguments that are words.
+    /// The values of text arguments.
     values: Numbered,
 }
 
 impl Strings {
-    /// An argument with this name.
+    /// An argument with a name and a number.
     pub fn number(&mut self, name: &str, value: i64) -> DebugAnnotation {
         let name_iid = self.argument_names.number(name);
         DebugAnnotation { name_iid, int_value: Some(value), string_value_iid: None }
@@ -37,7 +38,7 @@ impl Strings {
     }
 }
 
-/// Strings that have numbers, from 1.
+/// Strings with numbers from 1.
 #[derive(Default)]
 pub struct Numbered(IndexSet<String>);
 

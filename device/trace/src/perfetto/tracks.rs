@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tracks, and what happens on them, in time order.
+//! Makes the tracks, and the events on them in time order, for `perfetto`.
 //!
-//! One group per device, with two counters and the lanes of each layer; one per process, with its threads and the
-//! lanes of each; one of CPUs, where switches tell what ran there. The lanes of one layer or thread have the same name, which makes Perfetto show them as one.
+//! There is one group per device, with two counters and the lanes of each layer. There is one per
+//! process, with its threads and the lanes of each. There is one of CPUs, if switches show what ran
+//! there. The lanes of one layer or thread have the same name, so Perfetto shows them as one.
 
 use prost::Message;
 use strum::VariantArray;
@@ -23,18 +24,18 @@ use crate::report::waited_for::WaitedFor;
 use crate::report::waiting::{Wait, Waiting};
 use crate::report::words::{Names, device_name, op_and_size};
 
-/// A trace as it is drawn.
+/// The drawing of a trace.
 #[derive(Default)]
 pub struct Timeline {
-    /// Groups come before what is in them.
+    /// The tracks. A group comes before its members.
     pub tracks: Vec<TrackDescriptor>,
-    /// [`TrackEvent`]s in time order; on one track also within a moment.
+    /// The [`TrackEvent`]s in time order. Events of one track at the same time are in order too.
     pub points: Vec<(u64, Vec<u8>)>,
     pub strings: Strings,
 }
 
 impl Timeline {
-    /// Of all I/Os and requests, and of these calls; `names` are those of devices that are known.
+    /// Draws all I/Os and requests, and these calls. `names` are the known names of devices.
     pub fn of(trace: &Trace, names: &Names, calls: &[Item]) -> Timeline {
         let mut timeline = Timeline::default();
         timeline.add_threads(trace, calls);
@@ -44,7 +45,8 @@ impl Timeline {
         for (dev, own) in by_key(requests.map(|(index, request)| (request.dev, index))) {
             timeline.add_device(&device_name(names, dev), &own, trace, &calls);
         }
-        // Stable, so that what ends at a moment does so before the next begins on that lane.
+        // A stable sort: at equal times, the end of a slice stays before the beginning of the next
+        // on that lane.
         timeline.points.sort_by_key(|(time_ns, _)| *time_ns);
         timeline
     }
@@ -89,7 +91,8 @@ impl Timeline {
         }
     }
 
-    /// Which thread ran on each CPU, where that is certain. Not idle, nor what ran when the trace began.
+    /// Adds the threads on each CPU, where they are certain. Idle is left out, and so is the first
+    /// thread of the trace.
     fn add_cpus(&mut self, trace: &Trace) {
         let seen = runs(trace.sched.events.iter());
         let seen = seen.filter(|run| run.task.pid != 0 && run.from_ns > 0);
@@ -102,7 +105,7 @@ impl Timeline {
         for (rank, (cpu, runs)) in (0..).zip(by_cpu) {
             let track = self.within(group, rank, &format!("CPU {cpu}"));
             for run in runs {
-                // As "fio 1234".
+                // A name such as "fio 1234".
                 let name = format!("{} {}", run.task.comm, run.task.pid);
                 let event = self.named(name.trim_start());
                 self.slice(track, (run.from_ns, run.to_ns), event, std::iter::empty());
@@ -136,7 +139,7 @@ impl Timeline {
 
     fn request_event(&mut self, trace: &Trace, slice: &Slice) -> TrackEvent {
         let (request, id) = (&trace.requests[slice.request], request_id(slice.request));
-        // The same for all alike, so that Perfetto adds them up.
+        // Similar slices have the same name, so that Perfetto sums them.
         let mut name = op_and_size(request.op.kind.into_str(), request.bytes);
         let mut known = arguments::of_request(&mut self.strings, slice.request, request);
         if let Some(piece) = slice.piece {
@@ -156,7 +159,7 @@ impl Timeline {
         TrackEvent { name_iid: self.strings.names.number(name), ..TrackEvent::default() }
     }
 
-    /// Returns its number; 0 is Perfetto's own.
+    /// Adds a track and returns its number; 0 is Perfetto's own.
     fn add(&mut self, track: TrackDescriptor) -> u64 {
         let uuid = self.tracks.len() as u64 + 1;
         self.tracks.push(TrackDescriptor { uuid, ..track });
@@ -173,7 +176,7 @@ impl Timeline {
         self.add(TrackDescriptor { name, parent_uuid, sibling_order_rank, ..track })
     }
 
-    /// Adds as many tracks as are needed for slices at these times, and returns that of each.
+    /// Adds as many tracks as slices at these times need, and returns the track of each slice.
     fn lanes(&mut self, name: &str, group: u64, rank: i32, times: Vec<(u64, u64)>) -> Vec<u64> {
         let (lanes, first) = (lanes::assign(times), self.tracks.len() as u64 + 1);
         let count = lanes.iter().max().map_or(0, |highest| highest + 1);
@@ -183,7 +186,7 @@ impl Timeline {
         lanes.into_iter().map(|lane| first + lane as u64).collect()
     }
 
-    /// With what lies within it, in order.
+    /// Adds a slice with everything inside it, in order.
     fn slice(
         &mut self,
         track_uuid: u64,
@@ -217,21 +220,21 @@ impl Timeline {
     }
 }
 
-/// Flows and correlations of a request; 0 is none.
+/// The number of a request for flows and correlations; 0 means none.
 fn request_id(request: usize) -> u64 {
     request as u64 + 1
 }
 
-/// An I/O or another call, as it is drawn on its thread's track.
+/// An I/O or another call on its thread's track.
 struct OnThread<'a> {
-    /// Its index in [`Trace::ios`], if it is one.
+    /// The index in [`Trace::ios`] of an I/O.
     io: Option<usize>,
     item: &'a Item<'a>,
-    /// Without those that its requests show, and without what nobody knows.
+    /// The waits, except unknown ones and those that its requests show.
     waits: Vec<Wait<'a>>,
 }
 
-/// All I/Os, and of these calls those that did not only run.
+/// All I/Os, and the calls that did more than run.
 fn on_threads<'a>(
     trace: &'a Trace,
     ios: &'a [Item<'a>],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long calls took, and what they waited for: all of them, by thread, process and file descriptor, and those that
-//! queued no request of their own.
+//! The durations of calls and the reasons for which they waited: by call, thread, process, cgroup
+//! and file descriptor. It also lists the calls that queued no request of their own. `record` and
+//! `shown` use it.
 
 use std::collections::BTreeSet;
 
@@ -20,15 +21,15 @@ use crate::intervals::Intervals;
 use crate::io::{Io, Processes, Trace};
 use crate::sched::Sched;
 
-/// All calls of one name, those with requests of their own too.
+/// All calls of one name, including those with requests of their own.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallSum {
     /// The kernel's name of the call, or `page_fault`.
     pub call: &'static str,
     pub count: u64,
-    /// Of all of them together, in ns.
+    /// The sum of their durations, in ns.
     pub sum_ns: u64,
-    /// How much of that each thing was waited for, in ns, the largest first; together `sum_ns`.
+    /// The time per thing waited for, in ns, the largest first. The sum is `sum_ns`.
     pub waits: Vec<WaitSum>,
 }
 
@@ -38,59 +39,60 @@ pub struct WaitSum {
     pub ns: u64,
 }
 
-/// All I/Os and other calls of one thread, process or file.
+/// All I/Os and other calls of one thread, process, cgroup or file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallsOf {
-    /// The thread's number, or the process's; of a cgroup, that of the thread that made the last of them.
+    /// The number of the thread or process. For a cgroup, the number of the thread that made the
+    /// last call.
     pub pid: u32,
-    /// Its name when the last of them was made; of a process, that of the thread that made it.
+    /// The thread's name at the last call. For a process, the name of the thread that made it.
     pub comm: String,
-    /// The cgroup, if they are those of one.
+    /// The cgroup, in a table of cgroups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
-    /// The file descriptor, if they are those that name one.
+    /// The file descriptor, in a table of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fd: Option<i32>,
     pub ios: u64,
-    /// What its I/Os moved.
+    /// The number of bytes that its I/Os moved.
     pub bytes: u64,
-    /// Of all of them together, in ns.
+    /// The sum of their durations, in ns.
     pub sum_ns: u64,
     #[serde(flatten)]
     pub times: Distribution,
-    /// Of a thread: for how long it had a CPU from the end of an I/O to the end of the next, if that is known.
+    /// For a thread: the CPU time from the end of one I/O to the end of the next, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_per_io: Option<Distribution>,
 }
 
-/// Calls without a request of their own, of one kind, that waited most for the same.
+/// Calls of one kind, without a request of their own, that waited mostly for the same thing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallGroup {
     /// `read`, `write`, or the name of another call.
     pub op: &'static str,
     pub waited_for: &'static str,
-    /// Of all of them together, in ns.
+    /// The sum of their durations, in ns.
     pub sum_ns: u64,
     #[serde(flatten)]
     pub times: Distribution,
 }
 
-/// One of those that took longest.
+/// One of the longest calls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorstCall {
-    /// When it began, in ns of the trace's clock.
+    /// The time of the call in ns, on the trace's clock.
     pub at_ns: u64,
     pub total_ns: u64,
     pub call: &'static str,
     pub pid: u32,
     pub comm: String,
-    /// Its own requests are not all known.
+    /// Whether some of its own requests are unknown.
     pub incomplete: bool,
-    /// The longest first.
+    /// Its waits, the longest first.
     pub waits: Vec<CallWait>,
 }
 
-/// What one call waited for, altogether.
+/// The total time that one call waited for one thing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallWait {
     #[serde(rename = "waited_for")]
@@ -100,7 +102,7 @@ pub struct CallWait {
     pub text: String,
 }
 
-/// By name, the longest sum first.
+/// Calls by name, the longest sum first.
 pub fn sums(shown: &Shown) -> Vec<CallSum> {
     let all = shown.ios.iter().chain(&shown.calls);
     let by_call = by_key(all.filter_map(|item| Some((item.row.call?, item))));
@@ -114,10 +116,11 @@ pub fn sums(shown: &Shown) -> Vec<CallSum> {
     sorted(sums, |sum| sum.sum_ns)
 }
 
-/// Thread or process, file descriptor, cgroup: what rows of one table have in common.
+/// The common values of a row's calls: thread or process, file descriptor, cgroup.
 pub type Whose<'a> = (u32, Option<i32>, Option<&'a str>);
 
-/// By what `key` says of the thread's number and the file descriptor, the longest sum first.
+/// Calls grouped by `key`, which gets the thread's number and the file descriptor; the longest sum
+/// first.
 pub fn of<'a>(shown: &Shown, key: impl Fn(u32, Option<i32>) -> Option<Whose<'a>>) -> Vec<CallsOf> {
     let all = shown.calls.iter().chain(&shown.ios);
     let alike = by_key(all.filter_map(|item| Some((key(item.row.pid, item.io?.fd)?, item))));
@@ -140,7 +143,7 @@ pub fn of<'a>(shown: &Shown, key: impl Fn(u32, Option<i32>) -> Option<Whose<'a>>
     sorted(sums, |sum| sum.sum_ns)
 }
 
-/// By thread, the longest sum first.
+/// Calls by thread, the longest sum first.
 pub fn of_threads(shown: &Shown) -> Vec<CallsOf> {
     let of_threads = by_key(shown.ios.iter().map(|item| (item.row.pid, item)));
     let mut threads = of(shown, |pid, _| Some((pid, None, None)));
@@ -151,8 +154,9 @@ pub fn of_threads(shown: &Shown) -> Vec<CallsOf> {
     threads
 }
 
-/// For how long a thread had a CPU from the end of an I/O to the end of its next, which `steady bound` adds to what its
-/// I/Os take. The first I/O has none before it. `None` if its switches are not all known, or it has several I/Os at once.
+/// The CPU time of a thread from the end of one I/O to the end of the next, which `steady bound`
+/// adds to the time of its I/Os. The first I/O has no such time. `None` if some of its switches are
+/// unknown, or if it has several I/Os at once.
 fn cpu_per_io(sched: &Sched, ios: &[&Item]) -> Option<Distribution> {
     let call = |item: &Item| item.io.map(|io| io.call);
     if ios.iter().any(|item| matches!(call(item), Some(Call::IoUringEnter | Call::IoSubmit))) {
@@ -168,7 +172,7 @@ fn cpu_per_io(sched: &Sched, ios: &[&Item]) -> Option<Distribution> {
     Distribution::of(ends_ns.windows(2).map(ran).collect::<Option<_>>()?)
 }
 
-/// Those without a request of their own, the longest sum first.
+/// Calls without a request of their own, the longest sum first.
 pub fn groups(calls: &[Item]) -> Vec<CallGroup> {
     let alike = by_key(calls.iter().map(|item| ((item.row.op, item.most()), item.row.total_ns)));
     let groups = alike.into_iter().filter_map(|((op, what), times_ns)| {
@@ -178,14 +182,15 @@ pub fn groups(calls: &[Item]) -> Vec<CallGroup> {
     sorted(groups, |group| group.sum_ns)
 }
 
-/// Whose file it is: the process and the file descriptor; of operations of io_uring and aio, the thread that asks.
+/// The owner of a call's file: process and file descriptor. For io_uring and aio, the submitting
+/// thread.
 fn file_of(io: &Io, processes: &Processes) -> (u32, Option<i32>) {
     (if io.fd.is_some() { processes.of(io.pid) } else { io.pid }, io.fd)
 }
 
-/// Whether a call without a request of its own has to do with storage. A read or write, or a call that fetches
-/// completions, may be about a socket or a pipe. It is not if it waited for storage, or if others of the same file, or
-/// operations of the same thread, had requests.
+/// Whether a call without a request of its own concerns storage. A read, a write, or a call that
+/// fetches completions may be for a socket or a pipe. It concerns storage if it waited for storage,
+/// or if other calls on the same file, or operations of the same thread, had requests.
 fn is_of_storage(item: &Item, files: &BTreeSet<(u32, Option<i32>)>, processes: &Processes) -> bool {
     use WaitedFor::{Cpu, Lock, Running, Unknown, Worker};
     let Some(io) = item.io else { return false };
@@ -196,7 +201,7 @@ fn is_of_storage(item: &Item, files: &BTreeSet<(u32, Option<i32>)>, processes: &
     !may_be_elsewhere || item.waits.keys().any(tells) || files.contains(&file)
 }
 
-/// Those without a request of their own that took longest, and have to do with storage.
+/// The longest calls on storage without a request of their own.
 pub fn worst(shown: &Shown, count: usize) -> Vec<WorstCall> {
     let waiting = &shown.waiting;
     let Trace { ios, processes, .. } = waiting.trace;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looks for the causes of one I/O or request.
+//! Finds the causes of one I/O's or request's time among the other requests. `worst` calls it.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,20 @@ use crate::event::{Dev, OpKind};
 use crate::intervals::Intervals;
 use crate::io::{Mark, Origin, Piece, Request};
 
-/// A cause accounts for at least one part in so many of the whole time.
+/// A cause must account for at least 1/SHARE_MIN of the whole time.
 const SHARE_MIN: u64 = 10;
-/// The device is slow from so many times its median on.
+/// The device is slow if it takes this multiple of its median.
 const SLOW_FROM: u64 = 2;
-/// With fewer requests alike there is no usual time.
+/// The number of similar requests that a usual time needs.
 const ALIKE_MIN: usize = 10;
 
-/// All requests of a trace, among which causes are looked for.
+/// All requests of a trace, for finding causes.
 pub struct Causes<'a> {
     waiting: &'a Waiting<'a>,
-    /// In the order of their end, so that those of a time are found without looking at each.
+    /// Requests sorted by their end, so that those of a period are found quickly.
     by_end: Vec<&'a Request>,
     life_ns_max: u64,
-    /// The times in the device of requests of one operation and size.
+    /// The device times of requests, by operation and size.
     usual: BTreeMap<(Dev, OpKind, u64), Distribution>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Causes<'a> {
         sorted(found, |cause| cause.ns)
     }
 
-    /// All other requests of the same devices that were queued or in flight in that time.
+    /// All other requests of the same devices that were queued or in flight during the item.
     fn around(&self, item: &Item) -> Vec<&'a Request> {
         let (from_ns, to_ns) = item.during_ns();
         let is_own = |other: &Request| item.own.iter().any(|own| std::ptr::eq(*own, other));
@@ -93,7 +93,7 @@ struct Case<'a> {
     around: Vec<&'a Request>,
     in_block: Intervals,
     device: Intervals,
-    /// When none of its requests was queued or in flight.
+    /// The times at which none of its requests was queued or in flight.
     idle: Intervals,
 }
 
@@ -109,7 +109,8 @@ impl<'a> Case<'a> {
         Case { own, around, in_block: in_block.minus(&device), device, idle }
     }
 
-    /// While it was in the block layer, other requests were in flight; the longest was so for most of that time.
+    /// Other requests were in flight while it was in the block layer; the longest of them was in
+    /// flight for most of that time.
     fn behind(&self) -> Option<Cause> {
         let met = met(&self.around, Request::with_device, &self.in_block)?;
         let requests = count(met.requests, "request");
@@ -117,7 +118,8 @@ impl<'a> Case<'a> {
         Some(Cause::new(met.ns, "behind", met.facts(), &text))
     }
 
-    /// While it was in flight, other reads and writes were too: in the driver's or the hardware's queue.
+    /// Other reads and writes were in flight at the same time, in the driver's or the hardware's
+    /// queue.
     fn shared(&self) -> Option<Cause> {
         let moves = |of: &Request| matches!(of.op.kind, OpKind::Read | OpKind::Write);
         let met = met(self.around(moves), Request::with_device, &self.device)?;
@@ -126,7 +128,8 @@ impl<'a> Case<'a> {
         Some(Cause::new(met.ns, "shared", met.facts(), &text))
     }
 
-    /// While it was in the block layer or in flight, one of that kind was in flight; its own if it has one.
+    /// A request of this kind was in flight while it was in the block layer or in flight; the first
+    /// choice is one of its own.
     fn of_kind(&self, kind: OpKind) -> Option<Cause> {
         let own = self.own.iter().filter(|own| own.op.kind == kind);
         let own = met(own, Request::with_device, &self.device);
@@ -141,7 +144,7 @@ impl<'a> Case<'a> {
         Some(Cause::new(met.ns, kind.into_str(), facts, &text))
     }
 
-    /// The driver requeued it: from then to the next issue.
+    /// The driver requeued it: the time until the next issue.
     fn requeued(&self) -> Option<Cause> {
         let times: u64 = self.own.iter().map(|own| u64::from(own.requeues)).sum();
         let gaps = self.own.iter().flat_map(|own| gaps(own));
@@ -150,7 +153,7 @@ impl<'a> Case<'a> {
         Some(Cause::new(back.total_ns(), "requeued", json!({"times": times}), &text))
     }
 
-    /// It was served in pieces: between these, when it was not in flight.
+    /// It was served in pieces: the times between them.
     fn pieces(&self) -> Option<Cause> {
         let split = || self.own.iter().filter(|own| served_pieces(own) > 1);
         let gaps = split().flat_map(|own| gaps(own));
@@ -160,7 +163,7 @@ impl<'a> Case<'a> {
         Some(Cause::new(between.total_ns(), "pieces", json!({"pieces": pieces}), &text))
     }
 
-    /// Its bio was split into several requests: from the first completion to the last.
+    /// Its bio was split into several requests: the time from the first completion to the last.
     fn cut(&self) -> Option<Cause> {
         let parts = || self.own.iter().filter(|own| own.cut_from_bio).map(|own| own.end_ns());
         let (ns, requests) = (parts().max()? - parts().min()?, parts().count() as u64);
@@ -168,7 +171,7 @@ impl<'a> Case<'a> {
         Some(Cause::new(ns, "cut", json!({"requests": requests}), &text))
     }
 
-    /// So many further bios were merged into it: from its first bio to its last.
+    /// Further bios were merged into it: the time from its first bio to its last.
     fn merged(&self) -> Option<Cause> {
         let took = |own: &Request| {
             let last_ns = own.merged_queued_ns.iter().max()?;
@@ -180,8 +183,8 @@ impl<'a> Case<'a> {
         Some(Cause::new(ns, "merged", json!({"bios": bios}), &text))
     }
 
-    /// The device took at least twice as long as it does for half of all requests of that operation and size: by how much
-    /// longer than the median.
+    /// The device took at least twice the median of requests with the same operation and size: the
+    /// time above the median.
     fn device_slow(&self, causes: &Causes) -> Option<Cause> {
         let excess = |own: &&'a Request| {
             let device_ns = own.with_device().total_ns();
@@ -196,12 +199,12 @@ impl<'a> Case<'a> {
             "op": op, "bytes": own.bytes, "device_ns": device.total_ns(), "p50_ns": p50_ns,
             "of_count": of_count, "others": others,
         });
-        let beside = match others {
+        let concurrent = match others {
             0 => "no other in flight".into(),
             others => format!("{} in flight", count(others, "other")),
         };
         let text = format!(
-            "because the device was slower than usual: {} us for {} (median {} of {of_count} alike), {beside}",
+            "because the device was slower than usual: {} us for {} (median {} of {of_count} alike), {concurrent}",
             us(device.total_ns()),
             op_and_size(op, own.bytes),
             us(p50_ns)
@@ -209,7 +212,7 @@ impl<'a> Case<'a> {
         Some(Cause::new(ns, "device_slow", facts, &text))
     }
 
-    /// Between its bio and its request.
+    /// The time between its bio and its request, in which it waited for a tag.
     fn tag_wait(&self) -> Option<Cause> {
         let wait =
             |own: &&Request| Some((own.marks.get(Mark::Queued)?, own.marks.get(Mark::GotRequest)?));
@@ -217,7 +220,7 @@ impl<'a> Case<'a> {
         Some(Cause::new(ns, "tag_wait", json!({}), "waiting for a tag, or throttled"))
     }
 
-    /// Such requests were queued or in flight while none of its own was.
+    /// Requests that satisfy `is` were queued or in flight while none of its own was.
     fn pending(&self, cause: &'static str, is: impl Fn(&Request) -> bool) -> Option<Cause> {
         let met = met(self.around(is), |of| Intervals::new([of.life()]), &self.idle)?;
         let requests = count(met.requests, &format!("{cause} request"));
@@ -230,7 +233,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Requests that were there in a time: how many, how long altogether, and which for longest.
+/// Requests present during a period: their number, their total time, and the longest one.
 struct Met<'a> {
     requests: u64,
     ns: u64,
@@ -238,7 +241,7 @@ struct Met<'a> {
     longest_ns: u64,
 }
 
-/// Those of these requests of which `times` meet `when`; `None` if there is none.
+/// Of these requests, those whose `times` overlap `when`; `None` if there are none.
 fn met<'a>(
     requests: impl IntoIterator<Item = &'a &'a Request>,
     times: impl Fn(&Request) -> Intervals,
@@ -273,17 +276,17 @@ impl Met<'_> {
     }
 }
 
-/// What the device takes about the same time for.
+/// The key of requests that take the device about the same time.
 fn alike(request: &Request) -> (Dev, OpKind, u64) {
     (request.dev, request.op.kind, request.bytes)
 }
 
-/// In how many pieces it was served, 0 if whole; a dispatch that was requeued is none.
+/// The number of pieces in which it was served; 0 if whole. A requeued dispatch does not count.
 fn served_pieces(request: &Request) -> u64 {
     request.pieces.iter().filter(|piece| piece.bytes > 0).count() as u64
 }
 
-/// The gaps between dispatches, and whether after a requeue.
+/// The gaps between dispatches, and whether each follows a requeue.
 fn gaps(request: &Request) -> impl Iterator<Item = ((u64, u64), bool)> {
     let gap = |pair: &[Piece]| ((pair[0].ended_ns, pair[1].issued_ns), pair[0].bytes == 0);
     request.pieces.windows(2).map(gap)

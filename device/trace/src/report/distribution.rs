@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times of many I/Os as a few figures, all exact.
+//! Summarizes the times of many I/Os: count, mean and percentiles, all exact. The whole report uses
+//! it.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +11,8 @@ pub struct Distribution {
     pub count: u64,
     /// Mean in ns, one decimal.
     pub mean_ns: f64,
-    /// Median in ns. Percentiles are of the nearest rank: the smallest time with at least that share at or
-    /// below it.
+    /// Median in ns. Percentiles use the nearest rank: the smallest time with at least that share
+    /// of times at or below it.
     pub p50_ns: u64,
     pub p99_ns: u64,
     pub p999_ns: u64,
@@ -19,7 +20,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Of times in ns; `None` if there are none.
+    /// The summary of times in ns; `None` if there are none.
     pub fn of(mut times_ns: Vec<u64>) -> Option<Distribution> {
         times_ns.sort_unstable();
         let max_ns = *times_ns.last()?;
@@ -37,16 +38,16 @@ impl Distribution {
     }
 }
 
-/// How many times lie between two powers of two of a microsecond.
+/// The number of times between two powers of two of a microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bin {
     pub from_ns: u64,
-    /// The first that is not in it.
+    /// The upper end, exclusive.
     pub to_ns: u64,
     pub count: u64,
 }
 
-/// From the shortest time's bin to the longest's; the first holds all below 1 us.
+/// The bins from the shortest time to the longest. The first bin holds all times below 1 us.
 pub fn histogram(times_ns: &[u64]) -> Vec<Bin> {
     let place = |ns: &u64| (ns / NS_PER_US).checked_ilog2().map_or(0, |log| log as usize + 1);
     let (first, last) = (times_ns.iter().map(place).min(), times_ns.iter().map(place).max());
@@ -61,7 +62,7 @@ pub fn histogram(times_ns: &[u64]) -> Vec<Bin> {
     bins
 }
 
-/// Rounded for records, where further digits only make them longer.
+/// Rounds to one decimal. More digits only make records longer.
 pub(super) fn one_decimal(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of I/Os and requests: per device, operation and size.
+//! Groups of I/Os and requests: per device, operation and size. `record` shows them, and `worst`
+//! compares an I/O with its group.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +11,9 @@ use super::times::Times;
 use super::words::size_text;
 use super::{by_key, sorted};
 
-/// With more sizes than this of one operation, sizes of the same power of two are one group.
+/// If one operation has more sizes than this, sizes are grouped by powers of two.
 const SIZES_MAX: usize = 8;
-/// As many inodes are named.
+/// The number of inodes to list.
 const INODES_MAX: usize = 5;
 
 /// I/Os or requests of one device, operation and size.
@@ -20,17 +21,17 @@ const INODES_MAX: usize = 5;
 pub struct Group {
     /// The device's name, or major:minor.
     pub device: String,
-    /// Of requests: on whose behalf (`io`, `writeback`, `readahead`, `journal`, `thread`).
+    /// For requests, the reason: `io`, `writeback`, `readahead`, `journal` or `thread`.
     pub origin: Option<String>,
     /// `read`, `write`, the name of a call that syncs, `flush`, `discard` or `other`.
     pub op: String,
     pub size_bytes_min: u64,
     pub size_bytes_max: u64,
-    /// The most that were queued or in flight at one moment.
+    /// The highest number that were queued or in flight at one moment.
     pub at_once_max: u64,
     #[serde(flatten)]
     pub times: Times,
-    /// Those that moved most bytes, if inodes are known.
+    /// The inodes with most bytes, if known.
     pub inodes: Vec<Inode>,
 }
 
@@ -75,7 +76,7 @@ impl Group {
             && row.bytes.is_some_and(|bytes| sizes.contains(&bytes))
     }
 
-    /// Device, operation and size, unique among groups of one origin.
+    /// Device, operation and size. The title is unique among groups of one origin.
     pub fn title(&self) -> String {
         let Group { device, op, size_bytes_min: min, size_bytes_max: max, .. } = self;
         match (min, max) {
@@ -86,7 +87,7 @@ impl Group {
     }
 }
 
-/// In the order of device, origin, operation and size.
+/// The groups, sorted by device, origin, operation and size.
 pub fn groups(items: &[Item]) -> Vec<Group> {
     let dev = |item: &Item| item.own.first().map(|request| request.dev);
     let of = |item: &Item| (dev(item), item.row.origin, item.row.op);
@@ -105,8 +106,8 @@ pub fn groups(items: &[Item]) -> Vec<Group> {
     of_sizes.filter_map(|items| Group::of(&items)).collect()
 }
 
-/// How many of these are concurrent, at each moment at which that changes; one that ends when another begins does not
-/// meet it.
+/// The number of concurrent intervals at each moment at which it changes. An interval that ends
+/// when another begins does not overlap it.
 pub(crate) fn counts(intervals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, i64)> {
     let changes = by_key(intervals.flat_map(|(begin, end)| [(begin, 1), (end, -1)]));
     let mut count = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record `steadyio.trace/1` of a trace (`docs/spec/steady-trace-record-1.schema.json`).
 //!
-//! In reading order: [`record`] holds everything that the [`question`] asks for. [`shown`] selects
-//! the I/Os, each as one of [`rows`]. [`groups`] makes groups; [`times`] and [`distribution`] show
-//! where their time went. [`calls`] has the waits of calls ([`waiting`]), and how much of a CPU a
-//! thread takes per I/O. [`worst`] names the longest. `case` and `own_time` find their [`cause`]s,
-//! the latter in the time of their own threads ([`thread_time`]). The command has the tables.
+//! In reading order: [`record`] holds the whole answer to a [`question`]. [`shown`] selects the
+//! I/Os, each as one of [`rows`]. [`groups`] makes groups; [`times`] and [`distribution`] summarize
+//! their times. [`calls`] has the waits of calls ([`waiting`]), and the CPU time of a thread per
+//! I/O. [`worst`] lists the longest I/Os. `case` and `own_time` find their [`cause`]s, the latter
+//! in the time of their own threads ([`thread_time`]). The command prints the tables.
 
 pub mod calls;
 mod case;
@@ -36,7 +36,7 @@ pub(crate) fn by_key<K: Ord, T>(all: impl IntoIterator<Item = (K, T)>) -> BTreeM
     found
 }
 
-/// The largest first; of equal ones, the first of all.
+/// Sorts by size, the largest first; equal ones keep their order.
 fn sorted<T>(all: impl IntoIterator<Item = T>, size: impl Fn(&T) -> u64) -> Vec<T> {
     let mut all: Vec<T> = all.into_iter().collect();
     all.sort_by_key(|one| Reverse(size(one)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a thread waited for, or did: in words and as facts. Of a call without a request that is all its time; of an I/O
-//! the time in which none of its requests was queued or in flight.
+//! Describes a thread's waits and activity, in words and as facts. For a call without a request
+//! they fill its whole time; for an I/O, the time in which none of its requests was queued or in
+//! flight. `case` and `calls` use it.
 
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use super::words::{by, count, request_text, thread, us};
 use crate::intervals::Intervals;
 use crate::sched::{Sched, SchedTask};
 
-/// The causes by span and kind of wait. No request of the I/O was queued or in flight in `idle`.
+/// The causes by span and kind of wait. In `idle`, no request of the I/O was queued or in flight.
 pub fn causes(waiting: &Waiting, item: &Item, idle: &Intervals) -> Vec<Cause> {
     let served_ns = item.own.iter().map(|request| request.end_ns()).max().unwrap_or(0);
     let span = |wait: &Wait| if wait.from_ns < served_ns { "submission" } else { "post" };
@@ -41,14 +42,15 @@ pub struct WaitsAlike<'a> {
 }
 
 impl<'a> WaitsAlike<'a> {
-    /// `None` if there are none.
+    /// Groups the waits; `None` if there are none.
     pub fn of(waits: &[Wait<'a>]) -> Option<WaitsAlike<'a>> {
         let longest = *waits.iter().max_by_key(|wait| length(wait))?;
         let (ns, times) = (waits.iter().map(length).sum(), waits.len() as u64);
         Some(WaitsAlike { ns, times, longest })
     }
 
-    /// The longest as facts, and all in words. `idle`: when no request of the thread was queued or in flight.
+    /// The longest wait as facts, and all of them in words. In `idle`, no request of the thread was
+    /// queued or in flight.
     pub fn describe(&self, sched: &Sched, idle: &Intervals) -> (Value, String) {
         let Wait { what, from_ns, to_ns, stay, request } = self.longest;
         let woken = stay.and_then(|stay| stay.woken).map(|woken| waker(&woken, from_ns, idle));
@@ -80,7 +82,8 @@ impl<'a> WaitsAlike<'a> {
     }
 }
 
-/// The thread that ran on a CPU and for how long, if that is known; its priority is in the terms of `chrt` and `nice`.
+/// The thread that had a CPU, and for how long, if known. Its priority is printed in the terms of
+/// `chrt` and `nice`.
 fn had_by(task: &SchedTask, ns: Option<u64>) -> (Value, String) {
     let (class, priority, text) = match (task.pid, task.prio) {
         (0, _) => ("idle", None, String::new()),
@@ -106,12 +109,13 @@ fn had_by(task: &SchedTask, ns: Option<u64>) -> (Value, String) {
 
 struct Waker {
     facts: Value,
-    /// How long it had slept by then without a request of its own; `None` if it was woken before that.
+    /// The length of its sleep until then without a request of its own; `None` if it was woken
+    /// before that.
     slept_ns: Option<u64>,
     by: String,
 }
 
-/// What ended the sleep that the thread was in from `from_ns` on, or before that.
+/// The waker that ended the sleep in which the thread was at `from_ns`, or an earlier sleep.
 fn waker(woken: &Woken, from_ns: u64, idle: &Intervals) -> Waker {
     let idle = idle.within(0, from_ns + 1);
     let begin_ns = idle.iter().next_back().map_or(from_ns, |(begin, _)| begin);

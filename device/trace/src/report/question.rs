@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The question to a trace, and how much of it that hides.
+//! A query on a trace: which I/Os and requests to show. It also counts those that it hides. The
+//! command makes it from its options.
 
 use serde::Serialize;
 use steadyio_core::kernel::Kernel;
@@ -12,30 +13,30 @@ use crate::source::capture::threads::AskedFor;
 
 #[derive(Debug, Default)]
 pub struct Question {
-    /// How many of the worst are wanted, of I/Os and of other requests.
+    /// The number of longest I/Os to list, and of longest other requests.
     pub worst: usize,
-    /// Of the worst, only I/Os and requests that may be of this class. `None`: all.
+    /// List only I/Os and requests of this or an unknown class among the longest. `None`: all.
     pub worst_class: Option<Class>,
-    /// Only I/Os and requests of these threads are shown; the others still count as causes. `None`: all.
+    /// Show only I/Os and requests of these threads. The others still count as causes. `None`: all.
     pub asked_for: Option<AskedFor>,
-    /// Only those of this cgroup and the ones below it, as in `/proc/PID/cgroup`. `None`: all.
+    /// Show only this cgroup and those below it, written as in `/proc/PID/cgroup`. `None`: all.
     pub cgroup: Option<String>,
-    /// Only I/Os and requests of this device are shown; the others still count as causes. `None`: all.
+    /// Show only I/Os and requests of this device. The others still count as causes. `None`: all.
     pub device: Option<Stack>,
-    /// What devices are called, if that is known.
+    /// The names of devices, as far as known.
     pub names: Names,
-    /// The kernel that was traced, if that is known.
+    /// The traced kernel, if known.
     pub kernel: Option<Kernel>,
     pub problems: Problems,
-    /// Events of kinds that are not used.
+    /// The number of events of unused kinds.
     pub skipped: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scope {
-    /// Whether only some processes are shown.
+    /// `traced` if only some processes are shown, otherwise `all`.
     pub processes: &'static str,
     pub ios_hidden: u64,
-    /// Requests outside system calls that are not shown.
+    /// The number of hidden requests outside system calls.
     pub requests_hidden: u64,
 }

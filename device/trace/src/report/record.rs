@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The record of a trace.
+//! The record of a trace, which `steady trace` prints as tables or JSON.
 
 use std::collections::BTreeMap;
 
@@ -36,32 +36,33 @@ pub struct Record {
     pub requests: Vec<Group>,
     /// Flushes and discards of any origin.
     pub flushes_and_discards: Vec<Group>,
-    /// How long all of these calls took together, and what they waited for.
+    /// The total duration of all these calls, and what they waited for.
     pub calls: Vec<CallSum>,
     /// The same calls, by thread.
     pub threads: Vec<CallsOf>,
-    /// By process, as far as events tell of which process a thread is.
+    /// The same calls by process, as far as events show the process of a thread.
     pub processes: Vec<CallsOf>,
     /// By cgroup, as far as known.
     pub cgroups: Vec<CallsOf>,
-    /// Those that name a file descriptor, by process and that.
+    /// Calls that name a file descriptor, by process and descriptor.
     pub files: Vec<CallsOf>,
-    /// Calls that queued no request of their own; of processes that were asked for, or of all if no device was.
+    /// Calls without a request of their own: those of the requested processes, or all if no device
+    /// was requested.
     pub calls_without_request: Vec<CallGroup>,
     /// The same I/Os and requests per I/O priority class; empty if events do not carry it.
     pub classes: Vec<ClassTimes>,
     pub worst_ios: Vec<Worst>,
-    /// Calls of `calls_without_request` that took longest.
+    /// The longest of `calls_without_request`.
     pub worst_calls: Vec<WorstCall>,
     pub worst_requests: Vec<Worst>,
 }
 
-/// Where every event and request went.
+/// The number of events and requests, by what became of each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CoverageReport {
     #[serde(flatten)]
     pub of_trace: Coverage,
-    /// Further events, of kinds that are not used.
+    /// The number of events of unused kinds.
     pub events_skipped: u64,
     pub unmatched_first: Vec<Unmatched>,
     pub unread: Problems,
@@ -120,7 +121,7 @@ impl Record {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Events were lost or unreadable, or requests are unmatched.
+    /// Whether events were lost or unreadable, or requests are unmatched.
     pub fn is_flawed(&self) -> bool {
         let Coverage { events_lost, hit_by_loss, unmatched_count, .. } = self.account.of_trace;
         let lost = events_lost + hit_by_loss + unmatched_count;
@@ -128,7 +129,7 @@ impl Record {
     }
 }
 
-/// Real-time first.
+/// The classes, real-time first.
 fn classes(shown: &Shown) -> Vec<ClassTimes> {
     let times = |class: &'static str, of: &'static str, items: &[Item]| {
         let own: Vec<&Item> = items.iter().filter(|item| item.row.class == Some(class)).collect();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An I/O, another call or a request outside system calls as a row, which all tables are made from; and rows in CSV
-//! and in JSON, a line each, for programs that look at each of them. Times are in ns.
+//! A row for each I/O, each other call and each request outside system calls. All tables are made
+//! from rows. `steady trace` also writes them as CSV and JSON lines, for other programs. Times are
+//! in ns.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,23 +12,23 @@ use super::waited_for::WaitedFor;
 use super::words::{Names, call_op, device_name, inode, io_op};
 use crate::io::{Io, Request, Spans, Trace};
 
-/// What one does not have is `None`.
+/// A value that an item does not have is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
-    /// `io`, `call` (without a request of its own) or `request` (outside system calls).
+    /// `io`, `call` (a call without a request of its own) or `request` (outside system calls).
     pub kind: &'static str,
-    /// When it began, in ns of the trace's clock.
+    /// Its beginning in ns, on the trace's clock.
     pub at_ns: u64,
     pub total_ns: u64,
     /// The kernel's name of the call.
     pub call: Option<&'static str>,
     pub op: &'static str,
-    /// Of a request, on whose behalf.
+    /// The origin of a request.
     pub origin: Option<&'static str>,
-    /// Of a request, if known.
+    /// The inode of a request, if known.
     pub inode: Option<u64>,
     pub device: Option<String>,
-    /// Of its first request, in units of 512 bytes.
+    /// The first sector of its first request, in units of 512 bytes.
     pub sector: Option<u64>,
     pub bytes: Option<u64>,
     pub requests: u64,
@@ -41,9 +42,9 @@ pub struct Row {
     pub block_ns: Option<u64>,
     pub device_ns: Option<u64>,
     pub post_ns: Option<u64>,
-    /// What most of its time was waited for; not of requests.
+    /// What it waited for longest; `None` for requests.
     pub waited_for: Option<&'static str>,
-    /// Of its thread's process, if known.
+    /// The cgroup of its thread's process, if known.
     pub cgroup: Option<String>,
 }
 
@@ -70,21 +71,21 @@ impl Row {
         Row { at_ns, call, pid: io.pid, comm, ..self }
     }
 
-    /// In the order of [`super::times::SPANS`].
+    /// The spans, in the order of [`super::times::SPANS`].
     pub fn spans_ns(&self) -> [Option<u64>; 4] {
         [self.submission_ns, self.block_ns, self.device_ns, self.post_ns]
     }
 }
 
-/// A row, and its I/O and requests.
+/// A row, with its I/O and requests.
 #[derive(Default)]
 pub struct Item<'a> {
     pub row: Row,
-    /// If it is no request.
+    /// The I/O or call; `None` for a request.
     pub io: Option<&'a Io>,
-    /// Of an I/O those that it led to, of a request only itself.
+    /// The requests of an I/O; a request has only itself.
     pub own: Vec<&'a Request>,
-    /// For how long it waited for what, in ns.
+    /// The waiting time per reason, in ns.
     pub waits: BTreeMap<WaitedFor, u64>,
 }
 
@@ -101,7 +102,7 @@ impl<'a> Item<'a> {
         Item { row: row.by_program(io), io: Some(io), own, ..Item::default() }
     }
 
-    /// Of one without requests.
+    /// The item of a call without requests.
     pub fn of_call(io: &'a Io) -> Item<'a> {
         let total_ns = io.exited_ns.saturating_sub(io.entered_ns);
         let row = Row { kind: "call", total_ns, op: call_op(io.call), ..Row::default() };
@@ -128,7 +129,7 @@ impl<'a> Item<'a> {
         (self.row.at_ns, self.row.at_ns + self.row.total_ns)
     }
 
-    /// What most of the time was waited for; of a call that took no time, unknown.
+    /// The reason for which it waited longest; unknown for a call that took no time.
     pub fn most(&self) -> WaitedFor {
         let most = self.waits.iter().rev().max_by_key(|(_, ns)| **ns);
         most.map_or(WaitedFor::Unknown, |(what, _)| *what)
@@ -143,7 +144,8 @@ pub fn write_json_lines(rows: &[&Row], mut out: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// With the names of the columns first; what there is none of is empty. A thread can have any name: quoted as RFC 4180 says.
+/// Writes rows after a line of column names; an absent value is empty. Text is quoted as in RFC
+/// 4180, because a thread's name may contain anything.
 pub fn write_csv(rows: &[&Row], mut out: impl Write) -> io::Result<()> {
     let mut names = csv::Writer::from_writer(Vec::new());
     names.serialize(Row::default())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which I/Os, calls and requests are shown.
+//! Selects the I/Os, calls and requests to show, as the query says, for `record`.
 
 use super::question::{Question, Scope};
 use super::rows::{Item, Row};
@@ -7,13 +7,13 @@ use super::waiting::Waiting;
 use crate::event::OpKind;
 use crate::io::{Io, Origin, Request, Trace};
 
-/// All that is shown, in the order of the trace.
+/// All shown items, in the order of the trace.
 pub struct Shown<'a> {
     pub question: &'a Question,
     pub ios: Vec<Item<'a>>,
-    /// Without a request of their own.
+    /// Calls without a request of their own.
     pub calls: Vec<Item<'a>>,
-    /// Of no I/O, no flushes, no discards.
+    /// Requests without an I/O, except flushes and discards.
     pub requests: Vec<Item<'a>>,
     pub flushes_and_discards: Vec<Item<'a>>,
     pub scope: Scope,
@@ -49,7 +49,7 @@ impl<'a> Shown<'a> {
         Shown { question, ios, calls, requests, flushes_and_discards, scope, waiting }
     }
 
-    /// All of them, in the order of their begin.
+    /// All rows, sorted by their beginning.
     pub fn rows(&self) -> Vec<&Row> {
         let Shown { ios, calls, requests, flushes_and_discards, .. } = self;
         let all = [ios, calls, requests, flushes_and_discards].into_iter().flatten();
@@ -59,7 +59,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// With its cgroup.
+/// Adds the cgroup.
 fn located<'a>(trace: &Trace, mut item: Item<'a>) -> Item<'a> {
     item.row.cgroup = trace.processes.cgroup(item.row.pid).map(str::to_string);
     item
@@ -93,8 +93,8 @@ impl Question {
         self.is_of_device(request) && self.asks_for(trace, pid, time_ns)
     }
 
-    /// Of a call without a request of its own, events do not tell which device it is about; of processes that nobody
-    /// asked for it would be about any.
+    /// Whether to show a call without a request of its own. Events do not name its device. Calls of
+    /// processes that were not requested may concern any device, so they are hidden.
     fn shows_call(&self, trace: &Trace, call: &Io) -> bool {
         match self.asks_for_some() {
             true => self.asks_for(trace, call.pid, call.entered_ns),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a thread did between two moments: running, runnable or asleep; and which thread ran on that CPU meanwhile.
+//! Reconstructs a thread's state between two moments (running, runnable or asleep), and the thread
+//! that ran on a CPU. `waiting`, `own_time` and `perfetto` use it.
 //!
-//! Nothing is guessed. A thread that is switched out without having been switched in, or continues without a wakeup, is
-//! incomplete, and then nothing is reported of it.
+//! Nothing is guessed. A thread that is switched out without having been switched in, or that
+//! continues without a wakeup, has incomplete events. Then it has no result.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -11,42 +12,43 @@ use super::by_key;
 use crate::event::{Comm, Event, EventKind};
 use crate::sched::{Context, Sched, SchedTask, Switch, Waking};
 
-/// A time in which a thread did one thing.
+/// A period in which a thread kept one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stay {
     pub from_ns: u64,
     pub to_ns: u64,
     pub doing: Doing,
-    /// How the sleep ended, or the one before it was ready; `None` if it did not, or it was preempted.
+    /// The end of the sleep before this period, or of this sleep. `None` if the thread was not
+    /// woken, or was preempted.
     pub woken: Option<Woken>,
-    /// The CPU that it got when it was ready, if it did.
+    /// The CPU that it got when it was ready, if any.
     pub cpu: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It runs; includes interrupts on that CPU.
+    /// It runs, perhaps with interrupts on top.
     Running,
-    /// It is runnable, waiting for a CPU.
+    /// It is runnable, and waits for a CPU.
     Ready,
     Asleep,
 }
 
-/// How a sleep ended.
+/// The end of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
     pub at_ns: u64,
     pub slept_since_ns: u64,
-    /// In the context of which thread.
+    /// The thread in whose context the wakeup ran.
     pub by: (u32, Comm),
-    /// Thread, softirq or interrupt, if known.
+    /// The context: thread, softirq or interrupt, if known.
     pub context: Option<Context>,
-    /// By the completion of the request that completed then, in ns.
+    /// The time in ns of the completed request, if its completion woke the thread.
     pub completed_ns: Option<u64>,
 }
 
-/// What `pid` did from one moment, in which it was running, to another, in which it was too if `runs_at_end`; without
-/// gaps. `None` if it is incomplete.
+/// The states of `pid` from one moment to another, without gaps. It was running at the first
+/// moment, and also at the second if `runs_at_end`. `None` if events are incomplete.
 pub fn stays(sched: &Sched, pid: u32, when: (u64, u64), runs_at_end: bool) -> Option<Vec<Stay>> {
     let (from_ns, to_ns) = when;
     let doing = Doing::Running;
@@ -63,7 +65,7 @@ pub fn stays(sched: &Sched, pid: u32, when: (u64, u64), runs_at_end: bool) -> Op
             _ => {}
         }
     }
-    // Without a switch, it may be a thread whose switches were not traced.
+    // Without any switch, the switches of this thread may not have been traced.
     let (first_ns, last_ns) = sched.seen_ns(pid)?;
     if of.stays.is_empty() && !(first_ns <= from_ns && to_ns <= last_ns) {
         return None;
@@ -76,12 +78,12 @@ pub fn stays(sched: &Sched, pid: u32, when: (u64, u64), runs_at_end: bool) -> Op
     Some(of.stays)
 }
 
-/// A thread, while its events are read.
+/// The state of a thread while its events are read.
 struct Thread {
     stays: Vec<Stay>,
     since_ns: u64,
     doing: Doing,
-    /// The last wakeup, which may come from another CPU before the thread has left its own.
+    /// The last wakeup. It may come from another CPU before the thread has left its own.
     woken: Option<Woken>,
 }
 
@@ -104,7 +106,7 @@ impl Thread {
         Some(())
     }
 
-    /// The first wakeup counts: `sched_wakeup` follows `sched_waking`.
+    /// Records a wakeup. The first one counts, because `sched_wakeup` follows `sched_waking`.
     fn wake(&mut self, waker: Woken) {
         match self.doing {
             Doing::Running => self.woken = Some(waker),
@@ -117,7 +119,7 @@ impl Thread {
         }
     }
 
-    /// The wakeup, with the sleep that it ends.
+    /// The wakeup that ends the present sleep.
     fn after_sleep(&self, waker: Woken) -> Woken {
         let slept_since_ns = self.since_ns;
         Woken { at_ns: waker.at_ns.max(slept_since_ns), slept_since_ns, ..waker }
@@ -127,7 +129,7 @@ impl Thread {
         let woken = match self.doing {
             Doing::Running => return None,
             Doing::Ready => self.woken,
-            // No sleep ends without a wakeup, so it is the one that came while it was still running.
+            // No sleep ends without a wakeup, so this one came while the thread was still running.
             Doing::Asleep => Some(self.after_sleep(self.woken?)),
         };
         self.doing = Doing::Ready;
@@ -137,7 +139,7 @@ impl Thread {
     }
 }
 
-/// A thread had a CPU, for certain.
+/// A period in which a thread certainly had a CPU.
 pub struct Run {
     pub cpu: u32,
     pub task: SchedTask,
@@ -145,8 +147,9 @@ pub struct Run {
     pub to_ns: u64,
 }
 
-/// From each switch to a thread to the next one on that CPU, if that is from the same thread. The first switch of all on
-/// a CPU shows which thread had it since the trace began: from 0.
+/// The runs: each lasts from a switch to a thread to the next switch on that CPU, if this is from
+/// the same thread. The first switch on a CPU shows which thread had it since the beginning of the
+/// trace: this run begins at 0.
 pub fn runs<'a>(events: impl Iterator<Item = &'a Event>) -> impl Iterator<Item = Run> {
     let mut running: HashMap<u32, Option<(u32, u64)>> = HashMap::new();
     events.filter_map(move |Event { time_ns, cpu, what, .. }| match what {
@@ -164,8 +167,8 @@ pub fn runs<'a>(events: impl Iterator<Item = &'a Event>) -> impl Iterator<Item =
     })
 }
 
-/// Which thread ran on `cpu` for most of the time, and how long for certain. If that is never so, or only some threads
-/// were traced, which ran last.
+/// The thread that ran longest on `cpu`, and its certain time. If no time is certain, or only some
+/// threads were traced, it is the thread that ran last.
 pub fn had_cpu(sched: &Sched, cpu: u32, during_ns: (u64, u64)) -> Option<(SchedTask, Option<u64>)> {
     let (from_ns, to_ns) = during_ns;
     let is_of_cpu = |of: &&Event| of.cpu == cpu && !matches!(of.what, EventKind::Waking(_));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the time of many I/Os or requests went: the e.MMC analysis paper's spans, and the finer steps, the time
-//! between each two marks that follow each other.
+//! Statistics of the time that many I/Os or requests spent in each part of their path. The parts
+//! are the e.MMC analysis paper's spans, and the finer steps: the time from each mark to the next.
+//! `groups` and `record` use it.
 //!
-//! A mark that a request did not pass (without a scheduler) or that has no event has no step; the step from the mark
-//! before it then leads to the one after it. So steps always add up.
+//! A mark may have no event, or the request may not pass it (without a scheduler). Then one step
+//! leads from the mark before it to the mark after it, so the steps always add up.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,55 +12,55 @@ use super::by_key;
 use super::distribution::{Bin, Distribution, histogram, one_decimal};
 use super::rows::Item;
 
-/// The e.MMC analysis paper's spans in order, as they are called in records and tables.
+/// The e.MMC analysis paper's spans in order, with their names in records and tables.
 pub const SPANS: [&str; 4] = ["submission", "block", "device", "post"];
 
-/// The points of an I/O's way; between its call and its return each of [`Mark`](crate::io::Mark).
+/// The points of an I/O's path; between its call and its return each [`Mark`](crate::io::Mark).
 const POINTS: [&str; 9] =
     ["call", "queue", "tag", "insert", "issue", "hardware", "hardware", "completion", "return"];
-/// The letters of blktrace for these.
+/// blktrace's letters for these points.
 const BTT: [&str; 9] = ["", "Q", "G", "I", "D", "", "", "C", ""];
 const HARDWARE_START: usize = 5;
 const HARDWARE_DONE: usize = 6;
 
-/// Where the time of several went.
+/// Statistics of several I/Os' or requests' times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     pub count: u64,
     pub bytes: u64,
     pub total: Distribution,
-    /// Of the whole.
+    /// The histogram of the whole times.
     #[serde(default)]
     pub histogram: Vec<Bin>,
-    /// The share of all but the device in the sum of all times.
+    /// The share of all spans but the device in the sum of all times.
     pub software_percent: f64,
     /// Each span; requests have no submission.
     pub spans: Vec<SpanTimes>,
-    /// The finer spans; each over those that have it.
+    /// The finer steps. Each counts the items that have it.
     pub steps: Vec<StepTimes>,
 }
 
-/// One span of several I/Os.
+/// Statistics of one span of several I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpanTimes {
     pub span: String,
-    /// Its share in the sum of all times.
+    /// The span's share in the sum of all times.
     pub share_percent: f64,
     #[serde(flatten)]
     pub times: Distribution,
 }
 
-/// One finer span, over the requests or I/Os that have it.
+/// Statistics of one finer step, over the requests or I/Os that have it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepTimes {
-    /// From which mark to which.
+    /// The first and the last mark.
     pub step: String,
     #[serde(flatten)]
     pub times: Distribution,
 }
 
 impl Times {
-    /// Of I/Os or requests; `None` if there are none.
+    /// The statistics of I/Os or requests; `None` if there are none.
     pub fn of(items: &[&Item]) -> Option<Times> {
         let total_ns: Vec<u64> = items.iter().map(|item| item.row.total_ns).collect();
         let sum_ns: u64 = total_ns.iter().sum();
@@ -87,14 +88,14 @@ impl Times {
         })
     }
 
-    /// The figures of one of [`SPANS`].
+    /// The statistics of one of [`SPANS`].
     pub fn span(&self, name: &str) -> Option<&SpanTimes> {
         self.spans.iter().find(|times| times.span == name)
     }
 }
 
 impl StepTimes {
-    /// What btt calls it, such as Q2G; `None` of what blktrace does not see.
+    /// btt's name of the step, such as Q2G; `None` if blktrace does not see it.
     pub fn btt(&self) -> Option<String> {
         let (from, to) = self.step.split_once("->")?;
         let letter = |name| {
@@ -105,11 +106,11 @@ impl StepTimes {
     }
 }
 
-/// From which of [`POINTS`] to which.
+/// Two indices of [`POINTS`].
 type Step = (usize, usize);
 
-/// The steps of an I/O or request, with their times in ns; without those that are not there (of an I/O whose request
-/// ends after the return).
+/// The steps of an I/O or request, with their times in ns. An I/O whose request ends after the
+/// return lacks some.
 fn steps(item: &Item) -> Vec<(Step, u64)> {
     let mut steps = Vec::new();
     for request in &item.own {

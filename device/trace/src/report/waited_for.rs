@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a call can wait for.
+//! The reasons for which a call can wait. `waiting` finds them.
 
 use serde::Serialize;
 
-/// What a call waited for, or did.
+/// The reason for a wait, or the thread's activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum WaitedFor {
-    /// A request that its own thread had queued.
+    /// A request that its own thread had queued for this call.
     OwnRequest,
-    /// A request that somebody else had queued.
+    /// A request that another thread had queued.
     OtherRequest,
     Journal,
-    /// Its thread was paused, as one that writes too fast.
+    /// A pause by dirty throttling, because the thread writes too fast.
     DirtyThrottling,
-    /// A request that its own thread had queued before, to read ahead.
+    /// A readahead request that its own thread had queued before.
     Readahead,
     /// Pages that the kernel was writing back.
     Writeback,
-    /// A worker of io_uring, or its thread that polls.
+    /// A worker of io_uring, or io_uring's polling thread.
     Worker,
     Lock,
-    /// It was runnable, and had no CPU.
+    /// The thread was runnable, and had no CPU.
     Cpu,
-    /// Nothing: it was running.
+    /// No wait: the thread was running.
     Running,
-    /// It slept, or no event shows its state.
+    /// The thread slept for an unknown reason, or no event shows its state.
     Unknown,
 }
 
 impl WaitedFor {
-    /// In sentences.
+    /// The reason, for use in a sentence.
     pub fn title(self) -> &'static str {
         use WaitedFor::*;
         match self {

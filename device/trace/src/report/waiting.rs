@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a call waited for, moment by moment: its own requests, those of others, the journal, dirty throttling, a lock,
-//! a CPU. What no event tells is unknown.
+//! Finds what a call waited for at each moment: its own requests, those of others, the journal,
+//! dirty throttling, a lock, or a CPU. A moment that no event explains is unknown. `shown`,
+//! `own_time` and `perfetto` use it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -18,27 +19,28 @@ pub struct Wait<'a> {
     pub what: WaitedFor,
     pub from_ns: u64,
     pub to_ns: u64,
-    /// What its thread did then, if that is known.
+    /// The state of its thread, if known.
     pub stay: Option<Stay>,
-    /// The request that it waited for, if it is known and not one of its own.
+    /// The request that it waited for, if known and not one of its own.
     pub request: Option<&'a Request>,
 }
 
-/// A trace, and when in it each thread was paused, waited for a lock, or read ahead.
+/// A trace, with the times at which each thread was paused, waited for a lock, or read ahead.
 pub struct Waiting<'a> {
     pub trace: &'a Trace,
     paused: OfThreads,
     locked: OfThreads,
-    /// Requests to read ahead, in the order of their end.
+    /// The readahead requests of each thread, sorted by their end.
     reading_ahead: BTreeMap<u32, Vec<(u64, u64)>>,
-    /// When requests of writeback were queued or in flight, and which threads queued them.
+    /// The times at which writeback requests were queued or in flight, and the threads that queued
+    /// them.
     writeback: Intervals,
     flushers: HashSet<u32>,
-    /// Requests by the moment of their completion.
+    /// Requests by the time of their completion.
     completed: HashMap<u64, &'a Request>,
 }
 
-/// Times of each thread.
+/// Times per thread.
 struct OfThreads(BTreeMap<u32, Intervals>);
 
 impl OfThreads {
@@ -70,7 +72,7 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Notes what an I/O or call waited for.
+    /// Adds the waits to an I/O or call.
     pub fn fill(&self, mut item: Item<'a>) -> Item<'a> {
         for wait in self.of(&item) {
             *item.waits.entry(wait.what).or_default() += length(&wait);
@@ -79,7 +81,7 @@ impl<'a> Waiting<'a> {
         item
     }
 
-    /// Of an I/O or a call: in time order, without gaps.
+    /// The waits of an I/O or a call, in time order, without gaps.
     pub fn of(&self, item: &Item<'a>) -> Vec<Wait<'a>> {
         let during_ns = item.during_ns();
         let life = |journal: bool| {
@@ -99,7 +101,7 @@ impl<'a> Waiting<'a> {
         waits
     }
 
-    /// What its thread did; `None` if not all of that is known.
+    /// The states of its thread; `None` if some are unknown.
     fn stays(&self, item: &Item) -> Option<Vec<Stay>> {
         // An operation of io_uring or aio can complete while its thread sleeps.
         let call = item.io.map(|io| io.call);
@@ -108,7 +110,7 @@ impl<'a> Waiting<'a> {
         stays(&self.trace.sched, item.row.pid, item.during_ns(), runs_at_end)
     }
 
-    /// Where it is known when the thread slept.
+    /// The waits of a call if the states of its thread are known.
     fn by_stays(&self, item: &Item, stays: &[Stay], idle: &Intervals) -> Vec<Wait<'a>> {
         let locked = self.locked.during(item.row.pid, item.during_ns());
         let of_stay = |stay: &Stay| {
@@ -118,7 +120,7 @@ impl<'a> Waiting<'a> {
                 Doing::Ready => (WaitedFor::Cpu, None),
                 Doing::Asleep => self.slept_for(item.row.pid, stay),
             };
-            // A thread that runs may spin.
+            // A running thread may spin on a lock.
             let may_spin = stay.doing == Doing::Running;
             let spins = if may_spin { when.overlap(&locked) } else { Intervals::default() };
             let waits = parts(WaitedFor::Lock, &spins).chain(parts(what, &when.minus(&spins)));
@@ -128,7 +130,7 @@ impl<'a> Waiting<'a> {
         stays.iter().flat_map(of_stay).collect()
     }
 
-    /// Why the thread slept: a pause or a lock that it had come to before, or what woke it.
+    /// The reason for a sleep: a pause or a lock that came before it, or the waker.
     fn slept_for(&self, pid: u32, stay: &Stay) -> (WaitedFor, Option<&'a Request>) {
         let was =
             |times: &OfThreads| !times.during(pid, (stay.from_ns, stay.from_ns + 1)).is_empty();
@@ -154,7 +156,7 @@ impl<'a> Waiting<'a> {
         (what, request)
     }
 
-    /// What a thread does that woke another, not on the completion of a request.
+    /// What a thread waited for that another thread woke, without the completion of a request.
     fn served_by(&self, (pid, comm): (u32, Comm)) -> WaitedFor {
         match comm.as_bytes() {
             _ if comm.is_journal() => WaitedFor::Journal,
@@ -164,7 +166,8 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Without switches of the thread: what is known to have been so in that time.
+    /// The waits of a call if the switches of its thread are unknown: what certainly happened in
+    /// that time.
     fn by_facts(&self, item: &Item, idle: Intervals) -> Vec<Wait<'a>> {
         let (pid, during_ns) = (item.row.pid, item.during_ns());
         let mut waits = Vec::new();
@@ -188,7 +191,8 @@ impl<'a> Waiting<'a> {
         waits
     }
 
-    /// When requests to read ahead were queued or in flight that ended in that time.
+    /// The times at which readahead requests were queued or in flight that ended in the given
+    /// period.
     fn readahead_in(&self, pid: u32, (from_ns, to_ns): (u64, u64)) -> Intervals {
         let all = self.reading_ahead.get(&pid).map_or(&[][..], Vec::as_slice);
         let ended = all.partition_point(|(_, end)| *end < from_ns);
@@ -202,7 +206,7 @@ fn parts<'a>(what: WaitedFor, when: &Intervals) -> impl Iterator<Item = Wait<'a>
     when.to_vec().into_iter().map(part)
 }
 
-/// In ns.
+/// The length in ns.
 pub fn length(wait: &Wait) -> u64 {
     wait.to_ns - wait.from_ns
 }

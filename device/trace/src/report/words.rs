@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of operations, calls and origins in records and tables, and formats of numbers.
+//! Names of operations, calls and origins, and formats of numbers. Records and tables use them.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,16 @@ use crate::event::{Call, Dev};
 use crate::io::{Io, Origin, Request};
 use crate::sched::Context;
 
-/// What devices are called, as far as known.
+/// The names of devices, as far as known.
 pub type Names = BTreeMap<Dev, String>;
 
-/// Its name if that is known, or else its number.
+/// The device's name if known, or else its number.
 pub fn device_name(names: &Names, dev: Dev) -> String {
     names.get(&dev).cloned().unwrap_or_else(|| dev.to_string())
 }
 
-/// The operation of an I/O with these requests; of io_uring and aio that of the first of them.
+/// The operation of an I/O with these requests. For io_uring and aio, it is the operation of the
+/// first request.
 pub fn io_op(io: &Io, own: &[&Request]) -> &'static str {
     use Call::*;
     match (io.operation, io.call) {
@@ -27,7 +28,7 @@ pub fn io_op(io: &Io, own: &[&Request]) -> &'static str {
     }
 }
 
-/// `read`, `write`, or the name of a call that is neither.
+/// `read`, `write`, or the name of another call.
 pub fn call_op(call: Call) -> &'static str {
     match call {
         _ if call.is_read() => "read",
@@ -36,7 +37,7 @@ pub fn call_op(call: Call) -> &'static str {
     }
 }
 
-/// The inode that a request is for, if known.
+/// The inode of a request, if known.
 pub fn inode(origin: Origin) -> Option<u64> {
     match origin {
         Origin::Writeback(inode) | Origin::Readahead(inode) => inode,
@@ -54,7 +55,7 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
-/// Such as "read 4 KiB".
+/// A text such as "read 4 KiB".
 pub fn op_and_size(op: &str, bytes: u64) -> String {
     match bytes {
         0 => op.into(),
@@ -62,7 +63,7 @@ pub fn op_and_size(op: &str, bytes: u64) -> String {
     }
 }
 
-/// Such as "read 4 KiB sector 8 by fio (1234), readahead of inode 12".
+/// A text such as "read 4 KiB sector 8 by fio (1234), readahead of inode 12".
 pub fn request_text(request: &Request) -> String {
     let by = thread(&request.comm.to_string(), request.pid);
     let behalf = behalf(request.origin.into_str(), inode(request.origin));
@@ -79,7 +80,7 @@ pub fn thread(comm: &str, pid: u32) -> String {
     }
 }
 
-/// The origin, in sentences.
+/// The origin, for use in a sentence.
 pub fn behalf(origin: &str, inode: Option<u64>) -> String {
     let what = match origin {
         "io" => "of a system call",
@@ -89,7 +90,7 @@ pub fn behalf(origin: &str, inode: Option<u64>) -> String {
     inode.map_or(what.into(), |inode| format!("{what} of inode {inode}"))
 }
 
-/// Such as "2 flushes".
+/// A number and a noun, such as "2 flushes".
 pub fn count(number: u64, one: &str) -> String {
     match (number, one.ends_with("sh")) {
         (1, _) => format!("1 {one}"),
@@ -103,7 +104,8 @@ pub fn us(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1_000.0)
 }
 
-/// Who woke a thread. An interrupt runs in the context of any thread, which has nothing to do with it.
+/// The waker of a thread, in words. An interrupt runs in the context of any thread, so that thread
+/// is not named.
 pub fn by(comm: &str, pid: u32, context: Option<Context>) -> String {
     let name = thread(comm, pid);
     let is_ksoftirqd = comm.starts_with("ksoftirqd/");
@@ -114,7 +116,7 @@ pub fn by(comm: &str, pid: u32, context: Option<Context>) -> String {
     match context {
         Some(Context::Interrupt) => format!("by an interrupt {on}"),
         Some(Context::Softirq) if !is_ksoftirqd => format!("by a softirq {on}"),
-        // Idle wakes nobody itself.
+        // The idle thread wakes no other; an interrupt on top of it does.
         None if pid == 0 => format!("by an interrupt {on}"),
         None => format!("by {name} or an interrupt on top of it"),
         Some(_) => format!("by {name}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The I/Os and requests that took longest, each with where its time went and why.
+//! Lists the longest I/Os and requests, with the spans and causes of each, for `record`.
 
 use serde::Serialize;
 
@@ -12,17 +12,17 @@ use super::sorted;
 use super::times::SPANS;
 use crate::io::Spans;
 
-/// One of those that took longest.
+/// One of the longest I/Os or requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Worst {
-    /// When it began, in ns of the trace's clock.
+    /// Its beginning in ns, on the trace's clock.
     pub at_ns: u64,
     pub total_ns: u64,
     /// The device's name, or major:minor.
     pub device: String,
-    /// As in groups.
+    /// The operation, as in groups.
     pub op: &'static str,
-    /// The system call; `null` of a request outside system calls.
+    /// The system call; `null` for a request outside system calls.
     pub call: Option<&'static str>,
     pub origin: &'static str,
     pub inode: Option<u64>,
@@ -37,24 +37,24 @@ pub struct Worst {
     /// 0, or the first negative errno of its requests.
     pub error: i32,
     pub spans: Spans,
-    /// Where most of it went.
+    /// Its longest span.
     pub largest: Largest,
     /// The longest first; empty if the cause is unknown.
     pub causes: Vec<Cause>,
 }
 
-/// The longest span of one, with the median of its group.
+/// The longest span of an I/O or request, with the median of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Largest {
     pub span: &'static str,
     pub ns: u64,
-    /// The median of that span in its group.
+    /// The group's median of that span.
     pub p50_ns: u64,
-    /// Over how many.
+    /// The size of the group.
     pub of_count: u64,
 }
 
-/// The longest first; of equal ones, the first in the trace.
+/// The list, the longest first; equal ones keep the order of the trace.
 pub fn worst(items: &[Item], groups: &[Group], causes: &Causes, asked: &Question) -> Vec<Worst> {
     let class = asked.worst_class.map(|class| class.into_str());
     let longest = sorted(items, |item| item.row.total_ns).into_iter();

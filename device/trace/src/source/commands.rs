@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The commands of drivers, from the fields of their start and end.
+//! Decodes the start and end events of the drivers' commands; `table` names these functions.
 //!
-//! Addresses in NVMe and SCSI commands count logical blocks, whose size the events do not say; so no sector is
-//! given for those.
+//! Addresses in NVMe and SCSI commands count logical blocks. Events do not contain the size of such
+//! a block, so these commands get no sector.
 
 use std::hash::{DefaultHasher, Hasher};
 
 use super::fields::Fields;
 use crate::event::{Command, Driver};
 
-/// Fields: `mrq cmd_opcode blocks blksz blk_addr`. A command without data (a poll of the status) has no blocks; what
-/// stands as its address is of an earlier one.
+/// Fields: `mrq cmd_opcode blocks blksz blk_addr`. A command without data (such as a status poll)
+/// has 0 blocks, and its address is left over from an earlier command.
 pub fn mmc_start(fields: &Fields) -> Option<Command> {
     let bytes = fields.number::<u32>(2)?.checked_mul(fields.number(3)?)?;
     let (driver, key, opcode) = (Driver::Mmc, fields.hex(0)?, fields.number(1));
@@ -29,7 +29,7 @@ pub fn mmc_done(fields: &Fields) -> Option<Command> {
 pub fn nvme(fields: &Fields) -> Option<Command> {
     let (controller, queue, number) = (fields.u64(0)?, fields.u64(1)?, fields.u64(2)?);
     let key = controller << 32 | (queue & 0xffff) << 16 | number & 0xffff;
-    // Text has the names, of which these move data or wait for it.
+    // Text has names instead of numbers. These commands move data or wait for it.
     let named = || match fields.bytes(3)? {
         b"nvme_cmd_flush" => Some(0x00),
         b"nvme_cmd_write" => Some(0x01),
@@ -42,8 +42,8 @@ pub fn nvme(fields: &Fields) -> Option<Command> {
     Some(Command { driver: Driver::Nvme, key, sector: None, bytes: None, opcode })
 }
 
-/// Fields: `host_no channel id lun driver_tag opcode cmnd`. A host with several queues may have the same tag in
-/// each; the place and the bytes of the command tell those apart.
+/// Fields: `host_no channel id lun driver_tag opcode cmnd`. A host with several queues may use the
+/// same tag in each of them. The address and the bytes of the command make the key unique.
 pub fn scsi(fields: &Fields) -> Option<Command> {
     let mut key = DefaultHasher::new();
     for slot in 0..5 {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a raw record to its event, by the formats of the kernel that wrote it.
+//! Decodes raw records into events, with the formats of the kernel that wrote them. `pages` and
+//! `capture::watch` call it.
 
 use super::fields::{Fields, Layout, layout};
 use super::format::{Format, PageFormat};
 use super::table::Wanted;
 use crate::event::Event;
 
-/// Decodes the records of one kernel, in its pages.
+/// The decoder of one kernel's records and pages.
 #[derive(Debug, Default)]
 pub struct Decoder {
     pub page: PageFormat,
-    /// By the ID of the event; those not wanted are `None`. Behind the fields of the row are the thread's number and name.
+    /// The wanted events by their ID; `None` for others. Two fields are appended to those of the
+    /// table: the thread's number and name.
     events: Vec<Option<(&'static Wanted, Layout)>>,
 }
 
@@ -19,7 +21,7 @@ impl Decoder {
         Decoder { page, ..Decoder::default() }
     }
 
-    /// Prepares for records of `wanted`; or why they cannot be read.
+    /// Prepares to decode records of `wanted`. The error says why they cannot be read.
     pub fn add(&mut self, wanted: &'static Wanted, format: &Format) -> Result<(), String> {
         let names = [&wanted.fields[..], &["common_pid", wanted.comm_field()]].concat();
         let layout = layout(format, &names)?;
@@ -31,7 +33,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// The event of a record; `None` if it is not wanted, an error if it contradicts its format.
+    /// Decodes a record; `None` if the event is not wanted. A record that contradicts its format is
+    /// an error.
     pub fn decode(&self, time_ns: u64, cpu: u32, data: &[u8]) -> Result<Option<Event>, String> {
         let Some(id) = data.first_chunk() else {
             return Err(format!("a record of {} bytes", data.len()));

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Detects the format of a file from its contents.
+//! Detects the format of a trace file from its contents. `files` calls it.
 
 use super::text::Text;
 use super::trace_dat;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// ftrace's `trace` or `trace_pipe`, or what `trace-cmd report` prints.
+    /// ftrace's `trace` or `trace_pipe`, or the output of `trace-cmd report`.
     Ftrace,
-    /// What `perf script` prints.
+    /// The output of `perf script`.
     Perf,
     /// The file of `trace-cmd record`.
     TraceDat,
 }
 
-/// So much of a file is enough to tell what it is.
+/// The number of bytes at the beginning of a file that suffice to detect its format.
 pub const HEAD_BYTES: usize = 1 << 18;
 
-/// How other files begin that people take for traces, and what to do with them.
+/// The first bytes of other files that users mistake for traces, with advice for each.
 const OTHERS: [(&[u8], &str); 7] = [
     (b"PERFILE2", "is perf's own file: give the output of `perf script`"),
     (b"2ELIFREP", "is perf's own file: give the output of `perf script`"),
@@ -36,7 +36,8 @@ const LOOKED_FOR: &str = "not a known trace format. Looked for: ftrace's text (t
 const NO_CALLS: &str =
     "is a file of blktrace, which has no system calls: record with trace-cmd, perf or steady trace";
 
-/// The format of a file that begins with `head` (the whole of it, or [`HEAD_BYTES`]); or why it is none.
+/// The format of a file that begins with `head` (the whole file, or [`HEAD_BYTES`]). The error says
+/// why it is not a trace.
 pub fn format(head: &[u8]) -> Result<Format, &'static str> {
     if head.is_empty() {
         return Err("is empty");
@@ -55,16 +56,16 @@ pub fn format(head: &[u8]) -> Result<Format, &'static str> {
     best.filter(|(lines, _)| *lines > 0).map(|(_, format)| format).ok_or(LOOKED_FOR)
 }
 
-/// Whether it begins as HTML does.
+/// Whether the text begins like HTML.
 fn is_page(head: &[u8]) -> bool {
     let text = head.trim_ascii_start();
     let begins = |tag: &[u8]| text.get(..tag.len()).is_some_and(|of| of.eq_ignore_ascii_case(tag));
     begins(b"<!doctype html") || begins(b"<html")
 }
 
-/// How many more lines make sense in that format than do not.
+/// The number of lines that can be parsed in that format, minus those that cannot.
 fn understood(format: Format, head: &[u8]) -> u64 {
-    // The last line may be cut.
+    // The last line may be truncated.
     let end = head.iter().rposition(|byte| *byte == b'\n').map_or(head.len(), |end| end + 1);
     let mut text = Text::new(format, &head[..end], "");
     let (mut events, mut problems) = (0, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields of one event by their number in the list of the table's row: of a binary record, whatever their size and
-//! place in this kernel's layout, or of a line of text.
+//! Access to the fields of one event by their number in the table's row. A binary record may have
+//! them at any place and size; a line of text has them as words. The decoders in `table` use it.
 
 use std::str::{FromStr, from_utf8};
 
@@ -9,10 +9,10 @@ use super::rwbs;
 use crate::calls::URING_OPERATIONS;
 use crate::event::{Call, Comm, Dev, Extent, Op, Priority};
 
-/// Where the wanted fields of one event lie, by their number; `None` without such a field.
+/// The places of the wanted fields of one event, by number; `None` for an absent field.
 pub(super) type Layout = Vec<Option<Field>>;
 
-/// Finds `names` in a format; one with `?` before it may be absent. The error says which is.
+/// Finds `names` in a format. A name after `?` may be absent. The error names the missing field.
 pub(super) fn layout(format: &Format, names: &[&str]) -> Result<Layout, String> {
     let find = |name: &&str| {
         let field = format.fields.iter().find(|field| field.name == bare(name)).cloned();
@@ -24,13 +24,13 @@ pub(super) fn layout(format: &Format, names: &[&str]) -> Result<Layout, String> 
     names.iter().map(find).collect()
 }
 
-/// Without the `?` of one that may be absent.
+/// The name, without the `?` of an optional field.
 pub(super) fn bare(name: &str) -> &str {
     name.trim_start_matches('?')
 }
 
-/// The fields of one event. Each getter takes the number of a field in the list; `None` if this kernel lacks
-/// it, or if it is not of a kind that can be read so.
+/// The fields of one event. Each getter takes the number of a field; it returns `None` if this
+/// kernel lacks the field, or if the field is of another type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fields<'a> {
     Record { data: &'a [u8], layout: &'a [Option<Field>] },
@@ -38,7 +38,7 @@ pub(super) enum Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Of a record; `None` if it is too short to have them.
+    /// The fields of a record; `None` if the record is too short.
     pub fn of_record(data: &'a [u8], layout: &'a [Option<Field>]) -> Option<Fields<'a>> {
         let fits = |field: &Field| field.offset + field.size <= data.len();
         layout.iter().flatten().all(fits).then_some(Fields::Record { data, layout })
@@ -51,12 +51,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The text of a field, if it is of text.
+    /// The text of a text field.
     fn text(&self, slot: usize) -> Option<&'a str> {
         matches!(self, Fields::Text(_)).then(|| from_utf8(self.bytes(slot)?).ok()).flatten()
     }
 
-    /// An integer of 1, 2, 4 or 8 bytes, its sign kept; one that is unsigned and has 64 bits as they are.
+    /// A signed or unsigned integer of 1, 2, 4 or 8 bytes. An unsigned one of 64 bits keeps its
+    /// bits.
     pub fn int(&self, slot: usize) -> Option<i64> {
         match self {
             Fields::Record { data, layout } => int_of(data, layout.get(slot)?.as_ref()?),
@@ -67,17 +68,17 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An integer that fits.
+    /// An integer that fits into `T`.
     pub fn number<T: TryFrom<i64>>(&self, slot: usize) -> Option<T> {
         self.int(slot)?.try_into().ok()
     }
 
-    /// An integer, its bits as they are.
+    /// An integer with its bits unchanged.
     pub fn u64(&self, slot: usize) -> Option<u64> {
         self.int(slot).map(|value| value as u64)
     }
 
-    /// The same, of what text has in hexadecimal.
+    /// An integer that text prints in hexadecimal.
     pub fn hex(&self, slot: usize) -> Option<u64> {
         match self.text(slot) {
             None => self.u64(slot),
@@ -95,7 +96,8 @@ impl<'a> Fields<'a> {
         (Dev::from_kernel(dev.to_kernel()) == dev).then_some(dev)
     }
 
-    /// An I/O priority in the kernel's encoding, or as text `be,0,4 `: class, hint, if it is printed, and level.
+    /// An I/O priority in the kernel's encoding, or as text `be,0,4 `: class, optional hint, and
+    /// level.
     pub fn priority(&self, slot: usize) -> Option<Priority> {
         let Some(text) = self.text(slot) else { return Priority::from_kernel(self.number(slot)?) };
         let mut parts = text.trim_end().split(',');
@@ -105,7 +107,8 @@ impl<'a> Fields<'a> {
         Priority::from_kernel(class?.0 << 13 | u16::from_str(parts.next_back()?).ok()?)
     }
 
-    /// The call that does what an operation of io_uring does, by its number, or in text its name.
+    /// The call that is equivalent to an operation of io_uring, from the operation's number, or in
+    /// text its name.
     pub fn uring_call(&self, slot: usize) -> Option<Call> {
         let (number, name) = (self.u64(slot), self.text(slot));
         let mut all = URING_OPERATIONS.into_iter();
@@ -113,13 +116,13 @@ impl<'a> Fields<'a> {
         found.map(|(.., call)| call)
     }
 
-    /// A thread's state says that it could go on: of its bits those above 0xff mark preemption.
+    /// Whether a thread's state is runnable. Bits above 0xff mark preemption.
     pub fn is_runnable(&self, slot: usize) -> Option<bool> {
         let text = self.text(slot).map(|state| matches!(state, "R" | "R+"));
         text.or_else(|| Some(self.int(slot)? & 0xff == 0))
     }
 
-    /// The letters of operation and flags.
+    /// The operation and flags, from their letters.
     pub fn op(&self, slot: usize) -> Option<Op> {
         Some(rwbs::parse(self.bytes(slot)?))
     }
@@ -128,7 +131,8 @@ impl<'a> Fields<'a> {
         self.bytes(slot).map(Comm::new)
     }
 
-    /// The first four fields are `dev sector nr_sector rwbs`, the fifth, if any, is `ioprio`.
+    /// The place, operation and priority. The first four fields must be `dev sector nr_sector
+    /// rwbs`; the fifth, if any, is `ioprio`.
     pub fn extent(&self) -> Option<Extent> {
         let (dev, sector, sectors) = (self.dev(0)?, self.u64(1)?, self.number(2)?);
         Some(Extent { dev, sector, sectors, op: self.op(3)?, priority: self.priority(4) })

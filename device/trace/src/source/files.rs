@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that were traced elsewhere, as one trace: parts by time, by CPU or by device are merged by time.
+//! Reads recorded traces from files, merged by time into one trace. There may be one file per
+//! period, CPU or device.
 //!
-//! Called by `steady trace FILE…`.
+//! `steady trace FILE…` calls it.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, ErrorKind, Read};
@@ -17,11 +18,12 @@ const NOT_KEPT: &str =
     "is a folder, but not one of `steady trace --keep` (give files, or such a folder)";
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The events of some files, with problems between them.
+/// The events of the files, with problems between them.
 pub type Files = Merge<Text<'static>>;
 
-/// Opens all of them; `-` is standard input. Without `said`, each is looked at; the problem says which file is no
-/// trace, or cannot be read. A pipe can be read as well, unless it is a `trace.dat`.
+/// Opens all files; `-` is standard input. Without a format in `said`, it detects the format of
+/// each. The problem names the file that is not a trace, or cannot be read. A pipe is fine, unless
+/// it contains a `trace.dat`.
 pub fn open<P: AsRef<Path>>(paths: &[P], said: Option<Format>) -> Result<Files, Problem> {
     let texts = paths.iter().map(|path| open_one(path.as_ref(), said));
     Ok(Files::new(texts.collect::<Result<_, _>>()?))
@@ -51,7 +53,7 @@ fn open_one(path: &Path, said: Option<Format>) -> Result<Text<'static>, Problem>
 }
 
 impl Files {
-    /// How many events were read that are not needed, so far.
+    /// The number of events so far that are read but not needed.
     pub fn skipped(&self) -> u64 {
         self.sources.iter().map(|text| text.skipped).sum()
     }

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel says about the layout of its records: `events/SYSTEM/NAME/format` and `events/header_page`.
+//! Parses the kernel's descriptions of its records: `events/SYSTEM/NAME/format` and
+//! `events/header_page`.
 //!
-//! Not the crate `tracepoint_decode` 0.5, which would replace 70 lines with 10,000. It reads all
-//! 2,323 formats of Linux 6.18, but takes `ID: 70000x` for 70000, and leaves out a field without a
-//! size in silence. A damaged `--keep` folder would be misread, not rejected.
+//! `decode` and `ring` use the result. The crate `tracepoint_decode` 0.5 would replace 70 lines
+//! with 10,000. It reads all 2,323 formats of Linux 6.18, but takes `ID: 70000x` for 70000, and
+//! silently omits a field without a size. A damaged `--keep` folder would be misread, not rejected.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// What its records carry as `common_type`.
+    /// The value of `common_type` in records of this event.
     pub id: u16,
-    /// In the order of the file, common ones first.
+    /// The fields in the order of the file; common fields come first.
     pub fields: Vec<Field>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Without type and array length.
+    /// The name, without type and array length.
     pub name: String,
-    /// In bytes from the record's first.
+    /// The offset from the beginning of the record, in bytes.
     pub offset: usize,
-    /// In bytes; of an array, all of it.
+    /// The size in bytes; for an array, of the whole array.
     pub size: usize,
     pub signed: bool,
-    /// If its bytes are elsewhere: the low half of a u32 here is their distance from this offset, the high half their
-    /// length.
+    /// Set if the value lies elsewhere in the record. The field is then a u32: its low half is the
+    /// distance from this offset, its high half the length.
     pub elsewhere_from: Option<usize>,
 }
 
 impl Format {
-    /// Of the text of a `format`; or what is wrong with it.
+    /// Parses the text of a `format`. The error names the fault.
     pub fn parse(text: &str) -> Result<Format, String> {
         let header = text.lines().take_while(|line| !line.starts_with("print fmt:"));
         let id = header.clone().find_map(|line| Some(line.strip_prefix("ID:")?.trim()));
@@ -38,7 +39,7 @@ impl Format {
     }
 }
 
-/// Those of all lines that begin with `field:`.
+/// The fields of all lines that begin with `field:`.
 fn fields<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Field>, String> {
     let lines = lines.map(str::trim).filter(|line| line.starts_with("field:"));
     let expected = |line| format!("{line:?} is not `field:TYPE NAME; offset:…; size:…;`");
@@ -47,8 +48,8 @@ fn fields<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Field>, String
     if fields.is_empty() { Err("no line \"field:\"".into()) } else { Ok(fields) }
 }
 
-/// A C declaration such as `char rwbs[10]`, `__data_loc char[] cmd` or `void * ctx`, and where its value is. Newer kernels
-/// may say more.
+/// Parses a C declaration such as `char rwbs[10]`, `__data_loc char[] cmd` or `void * ctx`, and the
+/// place of its value. Newer kernels may append more.
 fn field(line: &str) -> Option<Field> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declared = parts.next()?;
@@ -72,16 +73,16 @@ fn field(line: &str) -> Option<Field> {
 /// The layout of a page of the ring buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageFormat {
-    /// Bytes of the word that holds the length of the data and flags: 4 or 8.
+    /// The size of the commit word, which holds the length of the data and flags: 4 or 8 bytes.
     pub commit_size: usize,
-    /// Where the data begins; the time is in the first 8 bytes, the commit word behind it.
+    /// The offset of the data. The time is in the first 8 bytes, followed by the commit word.
     pub data_offset: usize,
-    /// The whole page, in bytes.
+    /// The size of the whole page, in bytes.
     pub page_size: usize,
 }
 
 impl PageFormat {
-    /// Of the text of `events/header_page`; or what is wrong with it.
+    /// Parses the text of `events/header_page`. The error names the fault.
     pub fn parse(text: &str) -> Result<PageFormat, String> {
         let fields = fields(text.lines())?;
         let find = |name: &str| fields.iter().find(|field| field.name == name);

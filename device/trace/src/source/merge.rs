@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several sources, each in the order of time, as one.
+//! Merges several sources, each in time order, into one. `files` merges files, and `pages` merges
+//! CPUs.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +9,11 @@ use crate::event::Event;
 
 type Item = Result<Event, Problem>;
 
-/// Their events by time, at the same time the first source's first; a problem as soon as it is known.
+/// The merged events, sorted by time; of equal times the first source comes first. A problem is
+/// returned as soon as it is known.
 pub struct Merge<S> {
     pub sources: Vec<S>,
-    /// The next of each source that has one, by time and place in `sources`.
+    /// The next item of each source that has one, by time and index in `sources`.
     next: BTreeMap<(u64, usize), Item>,
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where events come from.
+//! The sources of events: the running kernel (`capture`), and files (`files`).
 //!
-//! Each source reads one format and gives [`Event`]s in the order of their time. What it cannot read is a
-//! [`Problem`] between them, and reading goes on after it if the format allows that.
+//! Each source reads one format and returns [`Event`]s in time order. Input that it cannot read
+//! becomes a [`Problem`] between them. Reading continues after a problem if the format allows that.
 
 use serde::Serialize;
 
@@ -25,39 +25,39 @@ pub mod text;
 mod trace_dat;
 pub mod tracefs;
 
-/// Events in the order of their time, with problems between them. The end of the iterator is the end of the
-/// trace, or the place behind which nothing can be read; in that case its last item is a problem.
+/// Events in time order, with problems between them. The iterator ends with the trace, or where
+/// reading cannot continue; then its last item is a problem.
 pub type Events<'a> = Box<dyn Iterator<Item = Result<Event, Problem>> + 'a>;
 
-/// A part of a source that could not be read as an event.
+/// A part of a source that cannot be read as an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{place}: {what}")]
 pub struct Problem {
-    /// The file's path, or what else names the source, such as `standard input`.
+    /// The file's path, or another name of the source such as `standard input`.
     pub file: String,
     pub place: Position,
-    /// The error, with the value.
+    /// The error, with the unexpected value.
     pub what: String,
 }
 
-/// Printed behind the name of the file.
+/// The place of a problem, printed after the file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Position {
     #[strum(to_string = "")]
     Whole,
-    /// A line; the first is 1.
+    /// A line, counted from 1.
     #[strum(to_string = ":{0}")]
     Line(u64),
-    /// A byte; the first is 0.
+    /// A byte, counted from 0.
     #[strum(to_string = ", byte {0}")]
     Byte(u64),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problems {
-    /// How many there were in all.
+    /// The number of all problems.
     pub count: u64,
-    /// The first of them, in words.
+    /// The texts of the first problems.
     pub first: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pages of all CPUs as one stream of events in the order of their time.
+//! Decodes the pages of all CPUs into one stream of events in time order.
+//! [`super::capture::Captured::events`] uses it.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -17,9 +18,9 @@ use crate::event::{Comm, Event, EventKind};
 /// The pages of one CPU, oldest first.
 pub struct CpuPages<'a> {
     pub cpu: u32,
-    /// For problems: where the pages come from.
+    /// The source of the pages, for problems.
     pub file: String,
-    /// Nothing behind an error counts.
+    /// The pages. Those after an error are ignored.
     pub pages: Box<dyn Iterator<Item = io::Result<Vec<u8>>> + 'a>,
 }
 
@@ -29,14 +30,14 @@ pub struct Merged<'a> {
     names: Names,
 }
 
-/// The name that an event of each thread carried last: only some do. Before any was given, the first in a page that has
-/// been read.
+/// The name of each thread in its last event that has one; not all events do. Before that, the
+/// first name in a page that has been read.
 type Names = Rc<RefCell<HashMap<u32, Comm>>>;
 
-/// One CPU: what is still to be given of its current page.
+/// One CPU, with the rest of its current page.
 struct OneCpu<'a> {
     from: CpuPages<'a>,
-    /// Where its current page begins, and where it ends, in bytes from the first.
+    /// The bytes of its current page in the data, from beginning to end.
     page: Range<u64>,
     next: VecDeque<Result<Event, Problem>>,
     latest_ns: u64,
@@ -45,7 +46,7 @@ struct OneCpu<'a> {
 }
 
 impl<'a> Merged<'a> {
-    /// Begins to read; `names` are those that are known from elsewhere.
+    /// Starts to read; `names` are already known.
     pub fn new(
         cpus: Vec<CpuPages<'a>>,
         decoder: &'a Decoder,
@@ -63,7 +64,8 @@ impl<'a> Merged<'a> {
         Merged { cpus: Merge::new(cpus.collect()), names }
     }
 
-    /// When the last event was that was read of one of the buffers, in the order in which they were given.
+    /// The time of the last event of one buffer that was read. Buffers count in the order in which
+    /// they were given.
     pub fn latest_ns(&self, buffer: usize) -> u64 {
         self.cpus.sources[buffer].latest_ns
     }
@@ -118,7 +120,7 @@ impl OneCpu<'_> {
         }
     }
 
-    /// The event of an entry, if it is one that is needed.
+    /// The event of an entry, if it is needed.
     fn event(&mut self, entry: Entry) -> Result<Option<Event>, BadPage> {
         let cpu = self.from.cpu;
         let (offset, event) = match entry {

@@ -1,45 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's ring buffer, page by page: what `per_cpu/cpuN/trace_pipe_raw` gives.
+//! Parses pages of the kernel's ring buffer, as `per_cpu/cpuN/trace_pipe_raw` returns them. `pages`
+//! and `capture::watch` call it.
 //!
-//! A page begins with a time and a commit word: how many bytes of data follow, and whether records were lost
-//! before this page. Each entry of the data begins with a u32 whose low 5 bits are its kind and whose other 27
-//! bits are the time since the entry before it. Only little-endian kernels are read.
+//! A page begins with a time and a commit word: the length of the data, and whether records were
+//! lost before this page. Each entry of the data begins with a u32. Its low 5 bits are the kind,
+//! and the other 27 bits are the time since the previous entry. Only little-endian kernels are
+//! supported.
 
 use super::format::PageFormat;
 
-/// An entry that pads, alone or to the end of the page.
+/// Padding: a single entry, or the rest of the page.
 const KIND_PADDING: u32 = 29;
-/// An entry that only moves the time on, by more than 27 bits hold.
+/// An entry that only advances the time, by more than 27 bits can hold.
 const KIND_TIME_EXTEND: u32 = 30;
-/// An entry that sets the time, but for its top 5 bits.
+/// An entry that sets the time, except its top 5 bits.
 const KIND_TIME_STAMP: u32 = 31;
 const TIME_BITS: u32 = 27;
 const STAMP_BITS: u32 = 59;
 const COMMIT_MISSED: u64 = 1 << 31;
 const COMMIT_MISSED_STORED: u64 = 1 << 30;
-/// The flags are in these bits, the length in those below.
+/// The bits of the flags; the bits below are the length.
 const COMMIT_FLAGS: u64 = COMMIT_MISSED | COMMIT_MISSED_STORED;
 
-/// What a page holds. Times are in ns of the trace clock.
+/// An entry of a page. Times are in ns of the trace clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
-    /// Records were lost before the page, which begins then, so many of them; 0 if the kernel had no room to say. Always
-    /// first.
+    /// Records were lost before the page, which begins at `time_ns`. `count` is 0 if the page has
+    /// no room for it. This entry is always the first.
     Lost { time_ns: u64, count: u64 },
-    /// Its data begins at `offset` in the page, is laid out as its format says, and padded at the end.
+    /// A record. Its data begins at `offset` in the page. Its layout is in the event's format, and
+    /// padding may follow.
     Record { time_ns: u64, offset: usize, data: &'a [u8] },
 }
 
-/// A page that is not what the kernel writes.
+/// A page that the kernel would not write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadPage {
-    /// In bytes from the first of the page.
+    /// The place of the error, in bytes from the beginning of the page.
     pub offset: usize,
-    /// The error, with the value.
+    /// The error, with the unexpected value.
     pub what: String,
 }
 
-/// The entries of one page in their order. After an error there is no further entry.
+/// The entries of one page in order. An error is the last item.
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
     page: &'a [u8],
@@ -49,14 +52,14 @@ pub struct Entries<'a> {
     lost: Option<u64>,
 }
 
-/// Begins to read a page; its data may end before `page` does.
+/// Starts to parse a page. Its data may end before `page` does.
 pub fn entries<'a>(page: &'a [u8], format: &PageFormat) -> Result<Entries<'a>, BadPage> {
     let bad = |offset, what: String| Err(BadPage { offset, what });
     if page.len() < format.data_offset {
         return bad(0, format!("{} bytes, its head alone has {}", page.len(), format.data_offset));
     }
     let time_ns = u64_at(page, 0).unwrap_or_default();
-    // The flags are in the low half, which is all that a 32-bit kernel has.
+    // The flags are in the low half, the only half on a 32-bit kernel.
     let commit = u64::from(u32_at(page, 8).unwrap_or_default());
     let length = usize::try_from(commit & !COMMIT_FLAGS).unwrap_or(usize::MAX);
     if length > page.len() - format.data_offset {
@@ -95,10 +98,11 @@ impl<'a> Entries<'a> {
             }
             let length = word as usize;
             match kind {
-                // A record whose length, which counts its own word, does not fit into 5 bits.
+                // A record too long for 5 bits: its length is in a word of its own, and includes
+                // that word.
                 0 if length >= 4 => return self.record_at(self.at + 8, length - 4).map(Some),
                 0 => return Err(format!("a record of length {length}")),
-                // A record that was taken back; its length counts the word.
+                // A discarded record; its length includes the word.
                 KIND_PADDING if length < 4 => return Err(format!("a padding of {length} bytes")),
                 KIND_PADDING => self.at = (self.at + 4).saturating_add(length),
                 _ => self.at += 8,
@@ -108,13 +112,13 @@ impl<'a> Entries<'a> {
         Ok(None)
     }
 
-    /// Of `length` bytes at `offset`; the entry ends where it does.
+    /// The record of `length` bytes at `offset`; the entry ends with it.
     fn record_at(&mut self, offset: usize, length: usize) -> Result<Entry<'a>, String> {
         let end = offset.saturating_add(length);
         if end > self.end {
             return Err(format!("a record of {length} bytes passes the end of the data"));
         }
-        // The next entry is aligned; the last of a page may end unaligned only if the page does.
+        // Entries are aligned. Only the last one may end unaligned, with the page.
         self.at = end.next_multiple_of(4).min(self.end);
         Ok(Entry::Record { time_ns: self.time_ns, offset, data: &self.page[offset..end] })
     }
@@ -136,7 +140,8 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// A stamp lacks the top bits of the time, which are those of the entry before it, or one more.
+/// Completes a time stamp. It lacks the top bits of the time; these equal those of the previous
+/// entry, or are one more.
 fn whole_stamp_ns(stamp: u64, before_ns: u64) -> u64 {
     let top = before_ns >> STAMP_BITS << STAMP_BITS;
     if top == 0 {

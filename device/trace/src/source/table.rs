@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All events that are read: each with its name, its fields, its text format, and its decoder.
+//! The table of all events that are read. Each row has an event's name, fields, text format and
+//! decoder.
 //!
-//! Binary records (`decode`, by the kernel's `format`) and text (`text::pattern`) give the same fields, so each event
-//! is declared once, here. The calls among them are in `calls`.
+//! Binary records (`decode`, with the kernel's `format`) and text (`text::pattern`) give the same
+//! fields, so each event is declared once, here. The system calls among them are in `calls`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -17,14 +18,14 @@ use crate::event::{EventKind, Extent, Op};
 use crate::sched::{Context, SchedTask, Switch, Waking};
 use Need::{Files, Fine, Summary, Threads};
 
-/// How much of the path of an I/O is traced.
+/// The level of detail of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
-    /// What the spans and the causes need.
+    /// The events that the spans and the causes need.
     #[default]
     Summary,
-    /// Interrupts and the page cache too, which happen more often than I/Os.
+    /// Also interrupts and the page cache, which are more frequent than I/Os.
     Fine,
 }
 
@@ -34,32 +35,34 @@ pub(super) enum Need {
     Summary,
     /// [`Detail::Fine`].
     Fine,
-    /// What threads do. Context switches are more frequent than I/Os, so this is optional.
+    /// Events about the activity of threads. Context switches are more frequent than I/Os, so this
+    /// is optional.
     Threads,
-    /// Calls about names and attributes of files: frequent, and seldom waited for.
+    /// Calls about names and attributes of files. They are frequent, and seldom waited for.
     Metadata,
-    /// Not asked of this kernel, but read in files.
+    /// Read in files, but never enabled in this kernel.
     Files,
 }
 
 pub struct Wanted {
-    /// The folder under `events`.
+    /// The folder of the system under `events`.
     pub system: &'static str,
-    /// The folder in it.
+    /// The event's folder in that of its system.
     pub name: String,
-    /// What older kernels called it.
+    /// The event's name in older kernels.
     pub old_name: Option<&'static str>,
     pub(super) need: Need,
-    /// Which of them, in the kernel's words; empty for all.
+    /// The kernel's filter expression; empty for all.
     pub filter: &'static str,
-    /// The fields that `decode` takes, by their number in this list; `?` before one that not all kernels have.
+    /// The fields for `decode`, by their number in this list. A `?` precedes a field that not all
+    /// kernels have.
     pub(super) fields: Vec<&'static str>,
-    /// How it is printed; the first that fits counts.
+    /// The text formats; the first match counts.
     pub(super) text: Vec<Pattern>,
     pub(super) decode: Decode,
 }
 
-/// How the fields become a [`EventKind`]; `None` if a field is not what it should be.
+/// Makes an [`EventKind`] of the fields; `None` if a field has an unexpected value.
 type Decode = Box<dyn Fn(&Fields) -> Option<EventKind> + Send + Sync>;
 
 impl std::fmt::Debug for Wanted {
@@ -69,7 +72,7 @@ impl std::fmt::Debug for Wanted {
 }
 
 impl Wanted {
-    /// It is about what the thread in whose context it happens does, and not about what happens to a device.
+    /// Whether the event is about the thread in whose context it occurs, and not about a device.
     pub fn is_of_thread(&self) -> bool {
         let systems = ["syscalls", "raw_syscalls", "sched", "lock", "exceptions", "filemap"];
         systems.contains(&self.system) || self.name == "balance_dirty_pages"
@@ -82,27 +85,28 @@ impl Wanted {
         Wanted { text, ..self }
     }
 
-    /// Where a line of text repeats the name of its thread: as that field, or behind all of them.
+    /// The number of the field with the thread's name, which a line of text repeats; or else the
+    /// number after the last field.
     pub(super) fn comm_slot(&self) -> usize {
         let is_comm = |field: &&str| bare(field) == bare(self.comm_field());
         self.fields.iter().position(is_comm).unwrap_or(self.fields.len())
     }
 
-    /// The field with the name of the thread in whose context it happens, after `?`.
+    /// The field with the name of the thread in whose context the event occurs, after `?`.
     pub(super) fn comm_field(&self) -> &'static str {
         match (self.system, self.name.as_str()) {
             ("sched", "sched_switch") => "?prev_comm",
-            // `comm` is the woken, or the new, thread.
+            // `comm` is here the woken thread, or the new one.
             ("sched" | "task", _) => ABSENT,
             _ => "?comm",
         }
     }
 }
 
-/// Keeps the place of a field that an event does not have.
+/// The placeholder for a field that an event does not have.
 const ABSENT: &str = "?";
 
-/// All that can be asked of a kernel, or read. Those of calls come last.
+/// All events that a kernel can be asked for, or that can be read. Those of calls come last.
 pub fn wanted() -> &'static [Wanted] {
     static ALL: LazyLock<Vec<Wanted>> = LazyLock::new(|| {
         let all = [block(), drivers(), io_uring(), files(), threads()].into_iter().flatten();
@@ -111,7 +115,7 @@ pub fn wanted() -> &'static [Wanted] {
     &ALL
 }
 
-/// The event of this name, or that had it once.
+/// The event with this present or former name.
 pub(super) fn by_name(name: &[u8]) -> Option<&'static Wanted> {
     static NAMES: LazyLock<HashMap<&[u8], &Wanted>> = LazyLock::new(|| {
         let names = |row: &'static Wanted| [Some(row.name.as_str()), row.old_name];
@@ -123,14 +127,15 @@ pub(super) fn by_name(name: &[u8]) -> Option<&'static Wanted> {
 
 const NS_PER_MS: u64 = 1_000_000;
 const SECTOR_BYTES: u32 = 512;
-/// Of `common_flags`.
+/// A bit of `common_flags`.
 const HARDIRQ: u8 = 0x08;
 const SOFTIRQ: u8 = 0x10;
 const NMI: u8 = 0x40;
-/// Of `clone_flags`.
+/// A bit of `clone_flags`.
 const CLONE_THREAD: u64 = 0x10000;
 
-/// Of bios: device, first sector, sectors, operation; of requests since 6.4, the I/O priority.
+/// The fields of bios and requests: device, first sector, sectors, operation. Requests have the I/O
+/// priority since 6.4.
 const EXTENT: &str = "dev sector nr_sector rwbs ?ioprio";
 const BIO: &[&str] = &["{dev:D} {rwbs:r} {sector:d} + {nr_sector:d} [{comm:n}]"];
 const REQUEST: &[&str] =
@@ -173,7 +178,7 @@ fn block() -> Vec<Wanted> {
         row("block block_rq_requeue", Summary, EXTENT, ENDED, |f| Some(EventKind::Requeue(f.extent()?))),
         row("block block_rq_complete", Summary, "dev sector nr_sector rwbs ?ioprio error", ENDED,
             |f| Some(EventKind::Complete { extent: f.extent()?, error: f.number(5)? })),
-        // The event does not say what is done there.
+        // The event does not contain the operation.
         row("k2 k2_split", Summary, "dev sector piece_bytes rest_bytes",
             &["{dev:D} {sector:d} piece {piece_bytes:d} bytes rest {rest_bytes:d} bytes"], |f| {
                 let (dev, sector, bytes) = (f.dev(0)?, f.u64(1)?, f.number::<u32>(2)?);
@@ -195,7 +200,7 @@ fn drivers() -> Vec<Wanted> {
         row("mmc mmc_request_done", Summary, "mrq cmd_opcode bytes_xfered",
             &["{*}: end struct mmc_request[{mrq:x}]: cmd_opcode={cmd_opcode:d} {*} bytes_xfered={bytes_xfered:d} {*}"],
             |f| mmc_done(f).map(EventKind::HardwareDone)),
-        // Without a disk it is an administrative command.
+        // A command without a disk is an administrative one.
         row("nvme nvme_setup_cmd", Summary, NVME,
             &["nvme{ctrl_id:d}: disk={*}, qid={qid:d}, cmdid={cid:d}, nsid={*}, cmd=({opcode:w} {*})",
               "nvme{ctrl_id:d}: qid={qid:d}, cmdid={cid:d}, nsid={*}, cmd=({opcode:w} {*})"],
@@ -229,7 +234,7 @@ fn io_uring() -> Vec<Wanted> {
         row("io_uring io_uring_link", Summary, "req target_req",
             &["ring {*}, request {req:x} linked after {target_req:x}"],
             |f| Some(EventKind::UringLink { request: f.hex(0)?, after: f.hex(1)? })),
-        // Only of workers: others do it for each operation.
+        // Only workers: other threads cause this event for each operation.
         Wanted { filter: "comm ~ \"iou-wrk-*\"", ..row("io_uring io_uring_file_get", Summary, "req",
             &["ring {*}, req {req:x}, {*}, fd {:s}"],
             |f| Some(EventKind::UringFileGet { request: f.hex(0)? })) },
@@ -244,7 +249,8 @@ fn files() -> Vec<Wanted> {
             |f| Some(EventKind::WritebackStart { inode: f.u64(0)? })),
         row("writeback writeback_single_inode", Summary, "ino", INODE,
             |f| Some(EventKind::WritebackEnd { inode: f.u64(0)? })),
-        // Comes once per pause, from a thread that is about to sleep; in ms, below 0 if it goes on.
+        // One event per pause, from a thread that is about to sleep; in ms, negative if it does not
+        // pause.
         row("writeback balance_dirty_pages", Summary, "pause", &["bdi {*} pause={pause:s} period={*}"], |f| {
             let pause_ms = u64::try_from(f.int(0)?).unwrap_or(0);
             Some(EventKind::DirtyPause { pause_ns: pause_ms.saturating_mul(NS_PER_MS) })
@@ -276,15 +282,15 @@ fn threads() -> Vec<Wanted> {
         row("sched sched_wakeup", Files, "pid comm prio ?common_flags", WAKING, waking),
         row("lock contention_begin", Threads, "", &["{:x} (flags={*}"], |_| Some(EventKind::LockBegin)),
         row("lock contention_end", Threads, "", &["{:x} (ret={:s})"], |_| Some(EventKind::LockEnd)),
-        // Ends a page fault that nothing else does.
+        // Any call ends a page fault that has no end event.
         row("raw_syscalls sys_enter", Threads, "", &["NR {:s} ({*}"], |_| Some(EventKind::AnyCall)),
         row("exceptions page_fault_user", Threads, "", &["address={*} error_code={*}"], |_| Some(EventKind::PageFault)),
-        // Not sched_process_fork: the workers of io_uring begin without it.
+        // Not sched_process_fork: workers of io_uring start without it.
         row("task task_newtask", Summary, "pid clone_flags", &["pid={pid:d} comm={:n} clone_flags={clone_flags:x} {*}"],
             |f| Some(EventKind::Fork { child: f.number(0)?, same_process: f.hex(1)? & CLONE_THREAD != 0 })),
         row("sched sched_process_fork", Files, "child_pid", &["comm={*} child_pid={child_pid:d}"],
             |f| Some(EventKind::Fork { child: f.number(0)?, same_process: false })),
-        // perf's own record, if it was asked to print it.
+        // perf's own record, which it prints on request.
         row("perf PERF_RECORD_LOST", Files, "lost", &["lost {lost:d}"],
             |f| Some(EventKind::Lost { count: f.u64(0)?, since_ns: None })),
     ]
@@ -301,7 +307,7 @@ fn waking(fields: &Fields) -> Option<EventKind> {
     Some(EventKind::Waking(Waking { woken, context, completed_ns }))
 }
 
-/// Its number, its name and the priority, from field `first` on.
+/// The number, name and priority of a thread, from field `first` on.
 fn task(fields: &Fields, first: usize) -> Option<SchedTask> {
     let (pid, comm) = (fields.number(first)?, fields.comm(first + 1)?);
     Some(SchedTask { pid, comm, prio: fields.number(first + 2)? })
@@ -322,9 +328,11 @@ fn row(
     row.printed(text)
 }
 
-/// perf and trace-cmd print the arguments by the event's format (all in hexadecimal with `0x`), ftrace in parentheses
-/// (hexadecimal too, in many kernels without `0x`). What a buffer holds may be printed too, and look like arguments:
-/// only what stands before the file descriptor is passed. The kernel keeps it in 64 bits, of which the lower 32 count.
+/// The rows of a call. perf and trace-cmd print the arguments in the event's format (all in
+/// hexadecimal with `0x`). ftrace prints them in parentheses (also in hexadecimal, in many kernels
+/// without `0x`). The contents of a buffer may be printed and look like arguments, so the pattern
+/// skips only the text before the file descriptor. The kernel prints it with 64 bits; the lower 32
+/// count.
 fn calls(events: &'static CallEvents) -> [Wanted; 2] {
     let CallEvents { call, name, fd, metadata } = *events;
     let need = if metadata { Need::Metadata } else { Need::Summary };

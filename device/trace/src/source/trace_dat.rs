@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `trace.dat`, the file of `trace-cmd record`, through `trace-cmd report`, which knows its formats.
+//! Reads `trace.dat`, the file of `trace-cmd record`, as the text that `trace-cmd report` makes of
+//! it. `files` calls it.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek};
@@ -8,16 +9,17 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// How such a file begins.
+/// The first bytes of such a file.
 pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-/// So much of what trace-cmd complains about is kept.
+/// The number of bytes of trace-cmd's error output that are kept.
 const COMPLAINT_BYTES: u64 = 4096;
 
 const ABSENT: &str = "is a file of trace-cmd, which is not in PATH: install it (its package is called trace-cmd), \
     or read the output of `trace-cmd report -t` instead";
 const NOTHING: &str = "trace-cmd report prints nothing: the file is damaged or incomplete";
 
-/// What a running `trace-cmd report` prints. If it fails, reading does at the end; dropping it ends trace-cmd.
+/// The output of a running `trace-cmd report`. If it fails, the last read returns the error.
+/// Dropping the value ends trace-cmd.
 pub struct Report {
     child: Child,
     out: ChildStdout,
@@ -28,10 +30,10 @@ pub struct Report {
 impl Report {
     /// Starts `trace-cmd report` (found in `PATH`) on the file.
     pub fn of(path: &Path) -> io::Result<Report> {
-        // -t: all digits of the time. The locale must not change how numbers are printed.
+        // -t: print all digits of the time. The locale must not change the format of numbers.
         let mut command = Command::new("trace-cmd");
         command.args(["report", "-t", "-i"]).arg(path).env("LC_ALL", "C");
-        // Not a pipe, which somebody would have to read: a full one would make trace-cmd wait for ever.
+        // A file in memory: a full pipe would block trace-cmd until it is read.
         let complaint: File = memfd_create("trace-cmd", MemfdFlags::CLOEXEC)?.into();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(complaint.try_clone()?);
         let mut child = command.spawn().map_err(|error| match error.kind() {
@@ -53,7 +55,7 @@ impl Report {
         let failed = || format!("trace-cmd report failed ({status}): {}", lines.join("; "));
         match (status.success(), self.is_empty) {
             (true, false) => Ok(0),
-            // Of a damaged file, it may print nothing and call that a success.
+            // trace-cmd may print nothing for a damaged file, and report success.
             (true, true) => Err(io::Error::other(NOTHING)),
             (false, _) => Err(io::Error::other(failed())),
         }

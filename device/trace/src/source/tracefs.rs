@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's tracing files, and a guard over an instance of our own in them.
+//! Access to the kernel's tracing files, and a guard that owns an instance in them. `capture` uses
+//! it.
 //!
-//! An instance has its own buffers, clock and set of enabled events, so other tracing is not disturbed. Life of
-//! a guard: `create` makes the instance; dropping it takes everything back. Only SIGKILL leaves it, and
-//! `remove_leftovers` of the next run removes it.
+//! An instance has its own buffers, clock and set of enabled events, so other tracing is not
+//! disturbed. `create` makes the instance, and dropping the guard removes it. Only after SIGKILL
+//! does it stay; `remove_leftovers` of the next run removes it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,12 +19,12 @@ use steadyio_core::diagnostic;
 
 use super::pid_namespace;
 
-/// Every instance of ours begins so; its process and that one's start follow.
+/// The prefix of the names of our instances. The process and its start time follow.
 const PREFIX: &str = "steady-";
 const TRACEFS_MAGIC: u64 = 0x7472_6163;
 
-/// The prefix names the PID namespace, if it is not the initial one. Only in that namespace can
-/// another run find out whether the process is gone.
+/// The prefix for this process. It contains the PID namespace, unless that is the initial one: only
+/// a run in the same namespace can find out whether the process is gone.
 fn prefix() -> String {
     match pid_namespace::other_than_initial() {
         Some(namespace) => format!("{PREFIX}in-{namespace}-"),
@@ -31,7 +32,7 @@ fn prefix() -> String {
     }
 }
 
-/// Adds the file to an error, and the value that could not be written.
+/// Adds the file, and the value that could not be written, to an error.
 fn failed<'a>(path: &'a Path, value: &'a str) -> impl Fn(io::Error) -> io::Error + 'a {
     move |error| {
         let (path, kind) = (path.display(), error.kind());
@@ -49,12 +50,12 @@ fn failed<'a>(path: &'a Path, value: &'a str) -> impl Fn(io::Error) -> io::Error
 #[derive(Debug)]
 pub struct Tracefs {
     pub root: PathBuf,
-    /// A mount of our own, at no place in the file system; it goes when this is dropped.
+    /// A mount without a place in the file system. Closing it unmounts.
     _mount: Option<OwnedFd>,
 }
 
 impl Tracefs {
-    /// Where it is mounted, or else mounted for this process only.
+    /// The mounted tracefs, or else one mounted for this process only.
     pub fn find() -> io::Result<Tracefs> {
         for root in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from) {
             match rustix::fs::statfs(&root) {
@@ -70,7 +71,7 @@ impl Tracefs {
         Tracefs::mount()
     }
 
-    /// Mounted for this process only.
+    /// Mounts tracefs for this process only.
     pub fn mount() -> io::Result<Tracefs> {
         let mount = mount().map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => failed(Path::new("tracefs"), "")(error),
@@ -82,7 +83,7 @@ impl Tracefs {
         Ok(Tracefs { root, _mount: Some(mount) })
     }
 
-    /// Removes instances of processes that are gone; `note` receives a message for each.
+    /// Removes the instances of processes that are gone; `note` receives a message for each.
     pub fn remove_leftovers(&self, note: &mut dyn FnMut(String)) -> io::Result<()> {
         let (instances, prefix) = (self.root.join("instances"), prefix());
         for name in names_in(&instances)? {
@@ -90,7 +91,7 @@ impl Tracefs {
             let mut parts = name_of_ours.split('-').map(str::parse);
             let (Some(Ok(pid)), Some(Ok(started))) = (parts.next(), parts.next()) else { continue };
             let pid: u64 = pid;
-            // A process ID may be in use again; the time of its start tells.
+            // A process ID may have been reused. The start time shows that.
             if u32::try_from(pid).ok().and_then(started_ticks) == Some(started) {
                 continue;
             }
@@ -106,7 +107,7 @@ impl Tracefs {
     }
 }
 
-/// A mount that no other process sees.
+/// Creates a mount that no other process sees.
 fn mount() -> io::Result<OwnedFd> {
     let context = rustix::mount::fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_create(&context)?;
@@ -114,7 +115,7 @@ fn mount() -> io::Result<OwnedFd> {
     Ok(rustix::mount::fsmount(&context, flags, MountAttrFlags::empty())?)
 }
 
-/// An instance of our own; dropping it ends its tracing and removes it.
+/// An instance that this process owns. Dropping it ends its tracing and removes it.
 #[derive(Debug)]
 pub struct Instance {
     dir: PathBuf,
@@ -122,7 +123,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Makes an instance that traces nothing yet.
+    /// Creates an instance that traces nothing yet.
     pub fn create(tracefs: Tracefs) -> io::Result<Instance> {
         let pid = std::process::id();
         let started = started_ticks(pid).unwrap_or_default();
@@ -137,7 +138,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// A file or folder of it.
+    /// The path of a file or folder of the instance.
     pub fn path(&self, file: &str) -> PathBuf {
         self.dir.join(file)
     }
@@ -147,13 +148,13 @@ impl Instance {
         read(&path).map_err(failed(&path, ""))
     }
 
-    /// In one call.
+    /// Writes a value to a file of the instance, in one call.
     pub fn write(&self, file: &str, value: &str) -> io::Result<()> {
         let path = self.path(file);
         write(&path, value).map_err(failed(&path, value))
     }
 
-    /// The CPUs that it has buffers for.
+    /// The CPUs for which the instance has buffers.
     pub fn cpus(&self) -> io::Result<BTreeSet<u32>> {
         let names = names_in(&self.path("per_cpu"))?;
         let number = |name: &String| name.strip_prefix("cpu")?.parse().ok();
@@ -169,10 +170,10 @@ impl Drop for Instance {
     }
 }
 
-/// Ends the tracing of an instance and removes it. Its files may still be held open for a moment, by a reader
-/// that has been told to end.
+/// Ends the tracing of an instance and removes it. A reader that is about to end may hold its files
+/// open for a moment.
 fn remove(dir: &Path) -> io::Result<()> {
-    // If these fail, removing does the same.
+    // If these writes fail, removing the instance ends the tracing too.
     let _ = write(&dir.join("tracing_on"), "0");
     let _ = write(&dir.join("events/enable"), "0");
     for _ in 0..50 {
@@ -186,7 +187,7 @@ fn remove(dir: &Path) -> io::Result<()> {
     fs::remove_dir(dir)
 }
 
-/// Reads a file in large pieces, because some files of tracefs give nothing to a second read.
+/// Reads a file in large pieces, because some files of tracefs return nothing to a second read.
 fn read(path: &Path) -> io::Result<String> {
     let (mut file, mut text, mut piece) = (File::open(path)?, Vec::new(), vec![0; 1 << 16]);
     loop {
@@ -198,7 +199,7 @@ fn read(path: &Path) -> io::Result<String> {
 }
 
 fn write(path: &Path, value: &str) -> io::Result<()> {
-    // Files of tracefs are not made by writing to them.
+    // Writing must not create a file in tracefs.
     File::options().write(true).open(path)?.write_all(value.as_bytes())
 }
 
@@ -208,9 +209,10 @@ fn names_in(dir: &Path) -> io::Result<Vec<String>> {
     fs::read_dir(dir).and_then(|names| names.map(name).collect()).map_err(failed(dir, ""))
 }
 
-/// When a process started, in clock ticks since boot; `None` if there is no such process.
+/// The start time of a process, in clock ticks since boot; `None` if there is no such process.
 fn started_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before the last parenthesis may hold anything; the start is the 20th word behind it.
+    // The name, up to the last parenthesis, may contain any text. The start time is the 20th word
+    // after it.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The work of each thread: its system call, the writeback of an inode, a journal's commit, or an
-//! operation of io_uring (`uring`; `workers` knows the operation of a worker). A bio that the
-//! thread queues belongs to that work.
+//! Tracks the work of each thread: its system call, the writeback of an inode, a journal's commit,
+//! or an operation of io_uring (`uring`, with `workers`). A bio that the thread queues belongs to
+//! that work. `follow` calls it with each event.
 
 mod uring;
 mod workers;
@@ -18,29 +18,30 @@ use workers::Pool;
 #[derive(Debug)]
 struct InCall {
     call: Call,
-    /// The I/O that it is if it queues a bio.
+    /// The I/O that the call becomes if it queues a bio.
     key: Key,
     entered_ns: u64,
-    /// Of a page fault: when the thread last continued after a sleep in it; if no event tells, when it was woken.
+    /// For a page fault: the time at which the thread last continued after a sleep in it; without
+    /// such an event, the time of the wakeup.
     continued_ns: u64,
-    /// Of a page fault: the thread sleeps in it.
+    /// Whether the thread sleeps in the page fault.
     asleep: bool,
 }
 
 #[derive(Debug, Default)]
 struct Caller {
     call: Option<InCall>,
-    /// The io_uring operation that it is submitting.
+    /// The io_uring operation that the thread is submitting.
     submitting: Option<Key>,
-    /// It writes this inode back.
+    /// The inode that the thread writes back.
     writeback: Option<u64>,
-    /// It commits this transaction of a journal.
+    /// The journal's transaction that the thread commits.
     commit: Option<Key>,
-    /// The inode that it last read into the page cache, in this call.
+    /// The inode that the thread last read into the page cache, in this call.
     cached_inode: Option<u64>,
-    /// I/Os that it submitted, that have completed and are not reaped.
+    /// I/Os that the thread submitted, and that have completed but are not reaped.
     unreaped: Vec<Key>,
-    /// It was started within the trace.
+    /// Whether the thread was started within the trace.
     born: bool,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct Callers {
     threads: HashMap<u32, Caller>,
     /// Operations of io_uring, by `struct io_kiocb`.
     operations: HashMap<u64, Operation>,
-    /// The workers of each thread that submits such.
+    /// The io_uring workers of each submitting thread.
     pools: HashMap<u32, Pool>,
     pub processes: Processes,
 }
@@ -97,7 +98,7 @@ impl Callers {
         }
     }
 
-    /// Whether the thread has submitted all that it queued before.
+    /// Whether the thread has submitted all bios that it queued before.
     pub fn moves_on(&self, event: &Event) -> bool {
         match event.what {
             EventKind::CallEnter { .. }
@@ -109,14 +110,14 @@ impl Callers {
         }
     }
 
-    /// Events were lost.
+    /// Forgets all work, because events were lost.
     pub fn forget(&mut self) {
         self.threads.clear();
         self.operations.clear();
         self.pools.clear();
     }
 
-    /// The end of the trace.
+    /// Ends all work at the end of the trace.
     pub fn finish(&mut self, sink: &mut Sink) {
         let pids: Vec<u32> = self.threads.keys().copied().collect();
         pids.into_iter().for_each(|pid| self.end_fault(pid, sink));
@@ -127,7 +128,7 @@ impl Callers {
         self.threads.entry(pid).or_default()
     }
 
-    /// Who a bio is for that this thread queues now.
+    /// The work to which a bio belongs that this thread queues now.
     pub fn share_of(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) -> Share {
         let task = self.task_of(event, sink);
         let thread = self.thread(event.pid);
@@ -157,10 +158,10 @@ impl Callers {
             return self.task_of_worker(event, born, sink);
         };
         match in_call.call {
-            // Its operations can be told apart by their bios only.
+            // Only bios distinguish its operations.
             Call::IoSubmit => {}
             Call::IoUringEnter if !sink.seen.has(Kind::UringSubmit) => {}
-            // Not submitting, so the kernel serves an operation that no event names.
+            // The thread is not submitting, so the kernel serves an operation that no event names.
             Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents => return None,
             _ => {
                 sink.name_io(in_call.key, event.comm);
@@ -188,14 +189,14 @@ impl Callers {
             thread.submitting = None;
         }
         let fetches = matches!(call, Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents);
-        // Without it, it began before the trace.
+        // A return without a begun call: it began before the trace.
         if let Some(begun) = thread.call.take() {
             if begun.call != call {
                 return sink.abandon(begun.key);
             }
             sink.name_io(begun.key, event.comm);
             if fetches || call == Call::IoSubmit {
-                // What another thread submitted, such as the kernel's polling one.
+                // Another thread may have submitted it, such as the kernel's polling thread.
                 let is_own = |operation: &Operation| operation.pid == event.pid;
                 let of_others = thread.unreaped.is_empty() && !self.operations.values().any(is_own);
                 let io = sink.ios.remove(&begun.key).filter(|_| fetches && of_others);
@@ -212,8 +213,8 @@ impl Callers {
         }
     }
 
-    /// The program touches memory. How long that takes is known only if the thread sleeps, and that this is no other
-    /// sleep only if all its calls are seen to begin.
+    /// The program touches memory that is not present. The duration is known only if the thread
+    /// sleeps. The sleep belongs to the fault only if the beginnings of all calls are seen.
     fn begin_fault(&mut self, event: &Event, sink: &mut Sink) {
         self.end_fault(event.pid, sink);
         let is_known = sink.seen.has(Kind::Switch) && sink.seen.has(Kind::AnyCall);
@@ -223,7 +224,8 @@ impl Callers {
         }
     }
 
-    /// A thread that loses its CPU may have returned to the program before; one that sleeps has not.
+    /// Records that the thread sleeps in a page fault. A thread that loses its CPU may have
+    /// returned to the program before; one that sleeps has not.
     fn note_fault_sleep(&mut self, switch: &Switch, time_ns: u64) {
         if let Some(fault) = self.fault_of(switch.prev.pid) {
             fault.asleep = !switch.runnable;
@@ -238,8 +240,8 @@ impl Callers {
         (call.call == Call::PageFault).then_some(call)
     }
 
-    /// It is over when the program goes on to something else; it took until the thread last continued after a
-    /// sleep.
+    /// Ends the page fault when the program does something else. The fault lasted until the thread
+    /// last continued after a sleep.
     fn end_fault(&mut self, pid: u32, sink: &mut Sink) {
         let Some(thread) = self.threads.get_mut(&pid) else { return };
         if let Some(fault) = thread.call.take_if(|call| call.call == Call::PageFault) {
@@ -247,7 +249,7 @@ impl Callers {
         }
     }
 
-    /// Calls that were in progress all the time may have waited for it.
+    /// Ends a commit. Calls in progress during all of it may have waited for it.
     fn end_commit(&mut self, event: &Event, sink: &mut Sink) {
         let Some(key) = self.thread(event.pid).commit.take() else { return };
         let Some(begun_ns) = sink.end_commit(key, event.time_ns) else { return };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Operations of io_uring, from their submission to the call that reaps them.
+//! Operations of io_uring, from their submission to the call that reaps them. `callers` calls it
+//! for each event of io_uring.
 
 use super::Callers;
 use super::workers::{Finding, Pool, Whose};
@@ -10,13 +11,14 @@ use crate::io::Io;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     pub pid: u32,
-    /// By the kernel's polling thread, which makes no calls that could reap anything.
+    /// Whether the kernel's polling thread submitted it. That thread makes no calls that could
+    /// reap.
     by_sq_thread: bool,
-    /// The I/O that it is.
+    /// The I/O of this operation.
     key: Key,
-    /// How often it was queued to workers; if never, the submitting thread does it itself.
+    /// How often it was queued to workers. If never, the submitting thread executes it.
     handed: u32,
-    /// The first of the chain that it is in.
+    /// The first operation of its chain.
     head: Option<Key>,
 }
 
@@ -25,7 +27,8 @@ impl Callers {
         self.pools.entry(submitter).or_default()
     }
 
-    /// What a bio is for that this thread, a worker, queues. `born`: it was started within the trace.
+    /// The I/O to which a bio belongs that this thread, a worker, queues. `born`: the worker
+    /// started within the trace.
     pub(super) fn task_of_worker(
         &mut self,
         event: &Event,
@@ -59,7 +62,8 @@ impl Callers {
         }
     }
 
-    /// What this thread queues until its next submission is for this operation.
+    /// The thread submits an operation. The bios that it queues until the next submission belong to
+    /// it.
     pub(super) fn submit(&mut self, event: &Event, sink: &mut Sink) {
         let EventKind::UringSubmit { request, sq_thread, operation } = event.what else { return };
         let pid = event.pid;
@@ -74,7 +78,7 @@ impl Callers {
         }
     }
 
-    /// A worker will do it, so this thread does not.
+    /// A worker will execute the operation, so this thread does not.
     pub(super) fn queue_work(&mut self, event: &Event, request: u64) {
         let Some(operation) = self.operations.get_mut(&request) else { return };
         operation.handed += 1;
@@ -83,8 +87,8 @@ impl Callers {
         self.thread(event.pid).submitting.take_if(|submitting| *submitting == key);
     }
 
-    /// A chain starts with its first operation once all of it is submitted; the worker that did one continues with
-    /// the next, without an event.
+    /// Links an operation to the one before it. A chain starts with its first operation once all of
+    /// it is submitted. The worker that executed one continues with the next, without an event.
     pub(super) fn link(&mut self, event: &Event, request: u64, after: u64) {
         let before = self.operations.get(&after).copied();
         let Some(operation) = self.operations.get_mut(&request) else { return };
@@ -95,21 +99,22 @@ impl Callers {
         self.thread(event.pid).submitting = head;
     }
 
-    /// Who submitted what this thread, a worker, looks up; `None` if it is not known, or no worker.
+    /// The submitter of the operation whose file this thread, a worker, looks up; `None` if
+    /// unknown, or if this thread is not a worker.
     pub(super) fn submitter_for(&self, event: &Event, request: u64) -> Option<u32> {
         let operation = self.operations.get(&request);
         let pid = operation.map(|operation| operation.pid).or(event.comm.uring_submitter())?;
         (pid != event.pid).then_some(pid)
     }
 
-    /// If this thread is not the one that submitted it, it is a worker.
+    /// A thread starts an operation. It is a worker unless it submitted the operation.
     pub(super) fn begin_operation(&mut self, event: &Event, request: u64, sink: &mut Sink) {
         let Some(pid) = self.submitter_for(event, request) else { return };
         let key = self.operations.get(&request).map(|operation| operation.key);
         apply(self.pool(pid).begin(event.pid, key), sink);
     }
 
-    /// Whether a worker completes the operation, or one from before the trace.
+    /// Whether a worker completes the operation, or an operation from before the trace.
     pub(super) fn ends_as_worker(&self, event: &Event, request: u64) -> bool {
         let submitter = event.comm.uring_submitter();
         let Some(operation) = self.operations.get(&request) else {
@@ -126,7 +131,7 @@ impl Callers {
         let EventKind::UringComplete { request, result } = event.what else { return };
         let by_worker = self.ends_as_worker(event, request);
         let Some(operation) = self.operations.remove(&request) else {
-            // 0: an auxiliary CQE, such as of a multishot operation.
+            // 0: an auxiliary CQE, such as that of a multishot operation.
             if request != 0 {
                 self.complete_older(event, sink);
             }
@@ -146,7 +151,8 @@ impl Callers {
         }
     }
 
-    /// One that was submitted before the trace has completed. Until now a worker may have executed it.
+    /// An operation that was submitted before the trace has completed. A worker may have executed
+    /// it until now.
     fn complete_older(&mut self, event: &Event, sink: &mut Sink) {
         let submitter = event.comm.uring_submitter();
         let pid = submitter.unwrap_or(event.pid);
@@ -157,7 +163,7 @@ impl Callers {
         apply(self.pool(pid).end_older(submitter.map(|_| event.pid)), sink);
     }
 
-    /// The program reaps what this thread submitted and has completed.
+    /// The program reaps all completed operations that this thread submitted.
     pub(super) fn reap(&mut self, event: &Event, sink: &mut Sink) {
         let Some(thread) = self.threads.get_mut(&event.pid) else { return };
         let served = |key: &Key| sink.is_served(*key);
@@ -166,7 +172,8 @@ impl Callers {
         served.into_iter().for_each(|key| sink.end_io(key, event.time_ns));
     }
 
-    /// The end of the trace: operations that no call reaped were reaped from the ring in memory, as they completed.
+    /// Ends the trace. Operations that no call reaped were reaped from the ring in memory when they
+    /// completed.
     pub(super) fn reap_from_memory(&mut self, sink: &mut Sink) {
         let threads = std::mem::take(&mut self.threads);
         for key in threads.into_values().flat_map(|thread| thread.unreaped) {

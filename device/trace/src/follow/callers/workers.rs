@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Worker threads of io_uring: which operation each bio of theirs is for.
+//! Finds the operation of each bio that a worker thread of io_uring queues. [`super::uring`] calls
+//! it.
 //!
 //! Events show which operations a worker may execute, and which one completes there, but not always
-//! which one a worker starts. Therefore a bio has candidates, and later events rule them out: an
+//! which one a worker starts. Therefore a bio has candidates, and later events exclude them: an
 //! operation that another worker starts or completes was never with this one. If one candidate is
-//! left, the bio belongs to it. If two that have completed are left, the operation is unknown, and
-//! none of them is reported.
+//! left, the bio belongs to it. If two completed ones are left, the operation is unknown, and
+//! neither is reported.
 //!
-//! This file changes no I/O: each event returns its findings, and [`super::uring`] applies them.
+//! This module changes no I/O. Each event returns findings, and [`super::uring`] applies them.
 
 use std::collections::HashMap;
 
 use crate::follow::sink::Key;
 
-/// With more candidates a bio's operation is not looked for.
+/// With more candidates, a bio's operation stays unknown.
 const CANDIDATES_MAX: usize = 256;
 
-/// Stands for operations from before the trace.
+/// The key of operations from before the trace.
 const BEFORE: Key = 0;
 
 /// The workers of one submitting thread.
@@ -30,61 +31,62 @@ pub(super) struct Pool {
 
 #[derive(Debug, Default)]
 pub(super) struct Worker {
-    /// The start or completion of an operation was seen, so its present one started in the trace.
+    /// Whether the start or completion of an operation was seen here, so that the present operation
+    /// started within the trace.
     known: bool,
-    /// It was seen to start this one, which has not completed.
+    /// The operation that it was seen to start, and that has not completed.
     current: Option<Key>,
-    /// It queued a bio for which no known operation is a candidate.
+    /// Whether it queued a bio without a candidate.
     astray: bool,
 }
 
-/// What a bio is for that a worker queues.
+/// The owner of a bio that a worker queues.
 #[derive(Debug)]
 pub(super) enum Whose {
     Operation(Key),
-    /// The same as the bios of this placeholder.
+    /// The bio belongs to the same operation as the bios of this placeholder.
     Placeholder(Key),
     OneOf(Vec<Key>),
-    /// It is not looked for; if there are any, it may be one of these.
+    /// The owner stays unknown. It may be one of these operations.
     Lost(Vec<Key>),
 }
 
-/// What an event tells.
+/// A conclusion from an event.
 #[derive(Debug)]
 pub(super) enum Finding {
     Owner {
         placeholder: Key,
         owner: Key,
     },
-    /// The placeholder is of no operation of the trace.
+    /// The placeholder belongs to no operation of the trace.
     Nobody(Key),
-    /// A placeholder is not of this operation, or nothing of the operation is reported.
+    /// The placeholder does not belong to this operation, or nothing of the operation is reported.
     NotOf(Key),
-    /// A bio of this operation is not known.
+    /// A bio of this operation is unknown.
     Lost(Key),
 }
 
-/// Bios of one worker that may be of several operations.
+/// Bios of one worker that may belong to several operations.
 #[derive(Debug)]
 struct Placeholder {
     worker: u32,
-    /// The I/O that stands for them until its owner, their operation, is known.
+    /// The I/O that represents these bios until their operation is known.
     key: Key,
     candidates: Vec<Key>,
-    /// Candidates that have completed and can no longer be ruled out.
+    /// The candidates that have completed and can no longer be excluded.
     ended: Vec<Key>,
-    /// It can never be decided.
+    /// Whether the owner can never be decided.
     lost: bool,
-    /// Since then the worker started or completed an operation.
+    /// Whether the worker has since started or completed an operation.
     over: bool,
 }
 
-/// Whose the bios of a placeholder are.
+/// The decision about a placeholder's owner.
 #[derive(PartialEq)]
 enum Verdict {
     Owner(Key),
     Nobody,
-    /// Events to come may rule candidates out.
+    /// Later events may exclude candidates.
     Ambiguous,
     /// Several candidates have completed.
     Lost,
@@ -100,7 +102,7 @@ impl Placeholder {
         }
     }
 
-    /// No operation that has completed can be its owner any more.
+    /// Gives up the placeholder: no completed operation can be its owner any more.
     fn lose(&mut self) -> Vec<Key> {
         self.lost = true;
         let ended = std::mem::take(&mut self.ended);
@@ -110,15 +112,15 @@ impl Placeholder {
 }
 
 impl Pool {
-    /// A worker may start it from now on.
+    /// Records that any worker may start the operation from now on.
     pub fn hand_over(&mut self, key: Key) {
         if !self.waiting.contains(&key) {
             self.waiting.push(key);
         }
     }
 
-    /// This worker starts `key`, or an operation from before the trace. No other worker has started
-    /// it.
+    /// Records that this worker starts `key`, or an operation from before the trace. No other
+    /// worker has started it.
     pub fn begin(&mut self, worker: u32, key: Option<Key>) -> Vec<Finding> {
         let current = Some(key.unwrap_or(BEFORE));
         self.workers.insert(worker, Worker { known: true, current, astray: false });
@@ -129,7 +131,7 @@ impl Pool {
         found
     }
 
-    /// What a bio is for that this worker queues now. `born`: it was started within the trace.
+    /// The owner of a bio that this worker queues now. `born`: the worker started within the trace.
     pub fn whose(&mut self, number: u32, born: bool) -> Whose {
         let worker = self.workers.entry(number).or_default();
         worker.known |= born;
@@ -155,15 +157,16 @@ impl Pool {
         }
     }
 
-    /// `key` stands for a bio of this worker that is of one of `candidates`.
+    /// Makes `key` the placeholder for a bio of this worker that belongs to one of `candidates`.
     pub fn stand_in(&mut self, worker: u32, key: Key, candidates: Vec<Key>) {
         let ended = candidates.iter().copied().filter(|key| *key == BEFORE).collect();
         let (lost, over) = (false, false);
         self.placeholders.push(Placeholder { worker, key, candidates, ended, lost, over });
     }
 
-    /// It has completed, in `worker` if any. If it was handed over once, that one did all of it, after what it started or
-    /// completed before; if more often, others may have done a part.
+    /// Records that an operation has completed, in `worker` if any. If it was handed over once,
+    /// that worker did all of it, after its previous start or completion. If more often, others may
+    /// have done a part.
     pub fn end(&mut self, (key, handed): (Key, u32), worker: Option<u32>) -> Vec<Finding> {
         let mut found = Vec::new();
         self.waiting.retain(|waiting| *waiting != key);
@@ -185,8 +188,8 @@ impl Pool {
         found
     }
 
-    /// An operation from before the trace has completed, which any worker may have done; the one that completed it
-    /// continues with another.
+    /// Records that an operation from before the trace has completed. Any worker may have done it,
+    /// and the one that completed it continues with another.
     pub fn end_older(&mut self, worker: Option<u32>) -> Vec<Finding> {
         if let Some(worker) = worker {
             self.workers.insert(worker, Worker { known: true, ..Worker::default() });
@@ -200,14 +203,14 @@ impl Pool {
         self.solve()
     }
 
-    /// The worker continues with another operation.
+    /// Records that the worker continues with another operation.
     fn pass(&mut self, worker: u32) {
         for placeholder in &mut self.placeholders {
             placeholder.over |= placeholder.worker == worker;
         }
     }
 
-    /// Those placeholders are not of this operation.
+    /// Excludes this operation from the matching placeholders.
     fn rule_out(&mut self, key: Key, of: impl Fn(&Placeholder) -> bool) -> Vec<Finding> {
         let has = |one: &&mut Placeholder| one.candidates.contains(&key) && of(one);
         let without = self.placeholders.iter_mut().filter(has).map(|one| {
@@ -217,7 +220,7 @@ impl Pool {
         without.collect()
     }
 
-    /// Decides each placeholder as far as it can be; keeps those that a later event can change.
+    /// Decides all placeholders that can be decided; keeps those that a later event can change.
     fn solve(&mut self) -> Vec<Finding> {
         let mut found = Vec::new();
         self.placeholders.retain_mut(|one| {

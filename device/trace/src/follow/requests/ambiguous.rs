@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which open request an event is about, if it can be about only one.
+//! Finds the open request of an event, if only one is possible. `requests` and its submodules call
+//! it.
 //!
-//! Once two requests are ambiguous, neither can be reported, nor is the state of either known: a third request in
-//! their ranges is ambiguous too. The ranges are free again when as many have completed as were ambiguous.
+//! Once two requests are ambiguous, neither can be reported, and the state of both is unknown. A
+//! third request in their ranges is ambiguous too. The ranges are free again when as many requests
+//! have completed as were ambiguous.
 //!
-//! The completion of an ambiguous request may have been lost. Two things prove it. An MMC command (`mrq`) is part of
-//! its request's memory: the same command for another sector is another request's, so the memory was free. And a
-//! hardware queue has one flush in flight at a time.
+//! The completion of an ambiguous request may have been lost. Two facts prove it. An MMC command
+//! (`mrq`) is part of its request's memory: if the same command has another sector, it belongs to
+//! another request, so the memory was free. And a hardware queue has one flush in flight at a time.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -22,10 +24,10 @@ const LOOP_MAJOR: u32 = 7;
 
 const ALIKE: &str = "two requests queued or in flight at one sector cannot be told apart";
 
-/// Where an ambiguous request may be.
+/// The possible place of an ambiguous request.
 #[derive(Clone, Debug)]
 enum Place {
-    /// Flushes and passthrough requests: they share nothing with requests that have sectors.
+    /// Flushes and passthrough requests. They share no place with requests that have sectors.
     Nowhere,
     Sectors(Range<u64>),
 }
@@ -48,12 +50,12 @@ impl Place {
 struct AmbiguousRange {
     slot: Slot,
     place: Place,
-    /// Its command when events were lost, while it is not ambiguous with another request.
+    /// Its command when events were lost, unless it is ambiguous with another request.
     command: Option<CommandKey>,
 }
 
 impl AmbiguousRange {
-    /// An event at `extent` can be of this request, of which `open` is what the books say.
+    /// Whether an event at `extent` can belong to this request, whose last known state is `open`.
     fn reaches(&self, extent: &Extent, open: &Open) -> bool {
         let (dev, begin) = place(extent);
         let own = &open.request;
@@ -70,33 +72,34 @@ impl AmbiguousRange {
     }
 }
 
-/// The open requests, and which of them are ambiguous.
+/// The open requests, with marks on the ambiguous ones.
 #[derive(Debug, Default)]
 pub(in crate::follow) struct OpenRequests {
     pub table: Table,
     ranges: Vec<AmbiguousRange>,
-    /// Devices with `block_getrq`: each request there should have one.
+    /// The devices with `block_getrq`, where each request should have that event.
     pub allocating: HashSet<Dev>,
     events_were_lost: bool,
 }
 
 impl OpenRequests {
-    /// Why an event is missing.
+    /// The reason for a missing event.
     pub fn absence(&self) -> Ambiguity {
         if self.events_were_lost { Ambiguity::Loss } else { Ambiguity::Edge }
     }
 
-    /// One of which nothing was seen before.
+    /// A new request without earlier events.
     pub fn unseen(&self, extent: &Extent) -> Open {
         Open { ambiguity: Some(self.absence()), ..Open::new(extent) }
     }
 
-    /// Which of those that begin where `extent` does and fit.
+    /// The only request that begins at `extent` and fits; none if several do.
     pub fn one_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         self.one_of(self.table.beginning(extent, fits), extent)
     }
 
-    /// The same of a completion: of several alike, each with a command of the driver's, it is the one whose command is done.
+    /// The same for a completion. Among several requests, each with a driver's command, the one
+    /// whose command is done counts.
     pub fn one_done_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         let mut slots = self.table.beginning(extent, fits);
         if slots.iter().all(|slot| self.table.all[*slot].command.is_some()) {
@@ -106,7 +109,7 @@ impl OpenRequests {
         self.one_of(slots, extent)
     }
 
-    /// The one of several that is so, if it is only one.
+    /// The only one of several slots that satisfies `is_so`; all of them if there is no such one.
     pub fn only(&self, slots: Vec<Slot>, is_so: impl Fn(&Open) -> bool) -> Vec<Slot> {
         let mut found = slots.iter().filter(|slot| is_so(&self.table.all[**slot]));
         match (found.next(), found.next()) {
@@ -115,8 +118,8 @@ impl OpenRequests {
         }
     }
 
-    /// The request next to `extent`, at that side, that this can be merged with: one that was not
-    /// issued.
+    /// The request adjacent to `extent`, on the given side, that this can be merged with. It must
+    /// not be issued.
     pub fn one_beside(&mut self, extent: &Extent, side: Side) -> Option<Slot> {
         let end = extent.sector.wrapping_add(extent.sectors.into());
         let (place, sector) = match side {
@@ -128,10 +131,11 @@ impl OpenRequests {
         self.one_of(slots, &Extent { sector, sectors: 1, ..*extent }).first().copied()
     }
 
-    /// Which of `slots` the event at `extent` can be about: if that is more than one, none of them can be reported.
+    /// The only one of `slots` to which the event at `extent` can belong. If several are possible,
+    /// none of them can be reported.
     pub fn one_of(&mut self, mut slots: Vec<Slot>, extent: &Extent) -> Vec<Slot> {
         if slots.len() > 1 {
-            // What a request does never changes, nor do its flags, but for those of flushes.
+            // The operation of a request never changes, nor do its flags, except those of flushes.
             slots.retain(|slot| same_flags(&self.table.all[*slot].request.op, &extent.op));
         }
         self.mark_ambiguous(&slots, extent);
@@ -141,7 +145,7 @@ impl OpenRequests {
         slots
     }
 
-    /// If an ambiguous request may be there, what is found there is ambiguous too.
+    /// Marks the requests at a place as ambiguous if an ambiguous request may be there.
     pub fn mark_ambiguous(&mut self, slots: &[Slot], extent: &Extent) {
         if self.ranges.is_empty() || slots.is_empty() {
             return;
@@ -160,10 +164,10 @@ impl OpenRequests {
         }
     }
 
-    /// They cannot be told apart. If events were lost while one of them was open, or it began before the trace,
-    /// that may be the reason.
+    /// Marks requests as indistinguishable. If events were lost while one of them was open, or if
+    /// it began before the trace, that may be the reason.
     pub fn suspect_all(&mut self, slots: &[Slot]) {
-        // Why one is incomplete, as far as known now.
+        // The reason why a request is incomplete, as far as known now.
         let ambiguity = |slot: &Slot| {
             let open = &self.table.all[*slot];
             let unseen = open.has_no_beginning() && self.allocating.contains(&open.request.dev);
@@ -177,7 +181,7 @@ impl OpenRequests {
         mixed_up.for_each(|range| range.command = None);
     }
 
-    /// Events were lost: what is open may have completed since.
+    /// Events were lost. Open requests may have completed since.
     pub fn lose_sight(&mut self) {
         self.events_were_lost = true;
         let slots: Vec<Slot> = self.table.all.iter().map(|(slot, _)| slot).collect();
@@ -194,7 +198,8 @@ impl OpenRequests {
         }
     }
 
-    /// An MMC command starts: if it was that of an ambiguous request at another sector, that one has completed.
+    /// An MMC command starts. If it belonged to an ambiguous request at another sector, that
+    /// request has completed.
     pub fn forget_reused(&mut self, event: &Event, command: &Command, sink: &mut Sink) {
         let key = (command.driver, command.key);
         let Some(sector) = command.sector else { return };
@@ -205,8 +210,9 @@ impl OpenRequests {
         }
     }
 
-    /// A flush is issued: one whose completion may have been lost has completed, where there is one queue. Or it is
-    /// the same, requeued and issued again unseen. True if there was one.
+    /// A flush is issued. On a device with one queue, an earlier flush whose completion may have
+    /// been lost has completed, or it is the same one, requeued unseen. Returns whether there was
+    /// one.
     pub fn forget_flush(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) -> bool {
         let one_queue = matches!(extent.dev.major, MMC_MAJOR | LOOP_MAJOR);
         if extent.op.kind != OpKind::Flush || !one_queue {
@@ -218,14 +224,14 @@ impl OpenRequests {
         !slots.is_empty()
     }
 
-    /// It has completed unseen.
+    /// Removes a request that has completed unseen.
     fn forget(&mut self, slot: Slot, event: &Event, sink: &mut Sink) {
         let open = self.take(slot);
         sink.results.count_ambiguous(Ambiguity::Loss, &open.as_seen(), event.time_ns);
         open.shares.iter().for_each(|share| sink.drop_share(share));
     }
 
-    /// It cannot be reported, nor what is ambiguous with it from now on.
+    /// Marks a request as impossible to report, and also those that become ambiguous with it.
     pub fn suspect(&mut self, slot: Slot, ambiguity: Ambiguity) {
         let open = &mut self.table.all[slot];
         open.suspect(ambiguity);
@@ -236,21 +242,22 @@ impl OpenRequests {
         self.ranges.push(AmbiguousRange { slot, place, command: None });
     }
 
-    /// It has completed, or was merged into another.
+    /// Removes a request that has completed or was merged into another.
     pub fn take(&mut self, slot: Slot) -> Open {
         self.ranges.retain(|range| range.slot != slot);
         self.table.remove(slot)
     }
 
-    /// The one whose size is nearest: of several for the books only, as none of them is reported.
+    /// The request with the nearest size. Among several it only keeps the table consistent, because
+    /// none of them is reported.
     pub fn closest(&self, slots: &[Slot], sectors: u32) -> Option<Slot> {
         let over = |slot: &&Slot| self.table.all[**slot].left.abs_diff(sectors);
         slots.iter().min_by_key(over).copied()
     }
 }
 
-/// Whether a request that was queued as `queued` can show up as `shown`. The flush machinery takes flush flags
-/// off and makes what is left synchronous.
+/// Whether a request that was queued as `queued` can have the flags `shown` later. The flush
+/// machinery removes flush flags, and makes the rest synchronous.
 fn same_flags(queued: &Op, shown: &Op) -> bool {
     let sequenced = queued.preflush || queued.fua;
     queued.kind == shown.kind

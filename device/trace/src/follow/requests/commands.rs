@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The drivers' commands in flight: which request a command is for, and so when the hardware worked on it.
+//! Matches the drivers' commands with requests, and so finds when the hardware worked on a request.
+//! `requests` calls it.
 //!
-//! MMC's start event says the sector. NVMe prepares a command, and then issues its request, in one go: the
-//! command is that of the next issue by this thread on this CPU; its event is before the issue, so it is no mark
-//! of its own. SCSI starts a command right after its request's issue. Commands that fit no request (status polls,
-//! switches, error handling) are ignored.
+//! MMC's start event has the sector. NVMe prepares a command, and then issues its request without a
+//! pause. The command belongs to the next issue by this thread on this CPU. Its event precedes the
+//! issue, so it is not a mark. SCSI starts a command right after its request's issue. Commands
+//! without a request (status polls, switches, error handling) are ignored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,15 +16,15 @@ use crate::event::{Command, Dev, Driver, Event, EventKind, Extent, MMC_MAJOR, Op
 use crate::follow::sink::Sink;
 use crate::io::Request;
 
-/// Of passthrough requests without a disk.
+/// The major number of passthrough requests without a disk.
 const NO_MAJOR: u32 = 0;
 
-/// Whether it can be a disk of the NVMe driver's, whose numbers are the block layer's.
+/// Whether it can be a disk of the NVMe driver, whose device numbers are the block layer's.
 fn takes_nvme(dev: Dev) -> bool {
     matches!(dev.major, NO_MAJOR | 259)
 }
 
-/// Whether it can be a SCSI disk, or a SCSI drive of CDs.
+/// Whether it can be a SCSI disk or a SCSI CD drive.
 fn takes_scsi(dev: Dev) -> bool {
     matches!(dev.major, NO_MAJOR | 8 | 11 | 65..=71 | 128..=135)
 }
@@ -31,39 +32,39 @@ fn takes_scsi(dev: Dev) -> bool {
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Commands {
     running: HashMap<CommandKey, Slot>,
-    /// By CPU: which thread prepared which command there last.
+    /// For each CPU, the thread that prepared the last command, and the command.
     prepared: HashMap<u32, (u32, CommandKey)>,
-    /// By CPU: which thread issued which request there last.
+    /// For each CPU, the thread that issued the last request, and the request.
     issued: HashMap<u32, (u32, Slot)>,
     cards: HashSet<Dev>,
 }
 
 impl Commands {
-    /// After a loss.
+    /// Forgets all commands after a loss.
     pub fn forget(&mut self) {
         *self = Commands { cards: std::mem::take(&mut self.cards), ..Commands::default() };
     }
 
-    /// The request has completed.
+    /// Releases the command of a completed request.
     pub fn release(&mut self, slot: Slot, command: CommandKey) {
         if self.running.get(&command) == Some(&slot) {
             self.running.remove(&command);
         }
     }
 
-    /// Nothing was issued after all.
+    /// Forgets the last issue on a CPU: nothing was issued after all.
     pub fn forget_issue(&mut self, cpu: u32) {
         self.prepared.remove(&cpu);
         self.issued.remove(&cpu);
     }
 
-    /// The request was issued.
+    /// Records the issue of a request.
     pub fn note_issue(&mut self, slot: Slot, dev: Dev, event: &Event, table: &mut Table) {
         if dev.major == MMC_MAJOR {
             self.cards.insert(dev);
         }
-        // Commands of disks that are not traced are seen too, without their issue: a command that this disk cannot
-        // have is not for it.
+        // Commands of disks that are not traced also have events, but no issue. Ignore a command
+        // that this disk cannot have.
         self.issued.remove(&event.cpu);
         let prepared = self.prepared.remove(&event.cpu);
         if takes_scsi(dev) {
@@ -106,7 +107,8 @@ impl Commands {
         let Some(open) = table.all.get_mut(slot).filter(|open| open.command == Some(key)) else {
             return;
         };
-        // Without command queueing, a write command ends with the transfer; the card is busy for longer.
+        // Without command queueing, a write command ends with the transfer, but the card stays
+        // busy.
         let still_busy = command.driver == Driver::Mmc
             && open.request.op.kind == OpKind::Write
             && command.opcode.is_some_and(|opcode| opcode != 0);
@@ -115,7 +117,8 @@ impl Commands {
         }
     }
 
-    /// The only request in flight at a card that the command can be for. Of several, none can be reported.
+    /// The only request in flight at a card to which the command can belong. Among several, none
+    /// can be reported.
     fn request_of_card(&self, command: &Command, all: &mut OpenRequests) -> Option<Slot> {
         let (sector, bytes) = (command.sector?, u64::from(command.bytes.filter(|b| *b > 0)?));
         let fits =

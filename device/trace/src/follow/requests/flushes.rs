@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flushes. Requests with a flush wait in the block layer for a flush request that it makes itself
-//! (`block/blk-flush.c`), one at a time per hardware queue. The queue's pending list becomes its running list when
-//! the flush is issued, and one flush serves all of that list.
+//! Matches flushes with the requests that wait for them. `requests` calls it.
 //!
-//! What proves which were served: right after the completion of a flush request (FF) the same CPU completes the
-//! requests that waited for nothing else, one after the other, each with no sectors. Data that a flush precedes is
-//! issued next; data that one follows completes, with no sectors, in that same series.
+//! A request with a flush waits in the block layer for a flush request that the block layer makes
+//! (`block/blk-flush.c`), one at a time per hardware queue. The queue's pending list becomes its
+//! running list when the flush is issued, and one flush serves that whole list.
+//!
+//! Completions prove which requests were served. Right after the completion of a flush request (FF)
+//! the same CPU completes the requests that waited only for it, one after the other, each with no
+//! sectors. Data that a flush precedes is issued next. Data that a flush follows completes in the
+//! same series, with no sectors.
 
 use std::collections::HashMap;
 
@@ -16,12 +19,12 @@ use crate::follow::bios::add_new;
 use crate::follow::sink::{Results, Share, Sink};
 use crate::io::{Mark, Request};
 
-/// A request without data that asks for a flush, or data that completed and still needs one.
+/// A request without data that asks for a flush, or completed data that still needs one.
 #[derive(Debug)]
 struct Waiting {
     cpu: u32,
     since_ns: u64,
-    /// The last event of data shows its first sector or its end: kernels differ.
+    /// The last event of data has its first sector or its end, depending on the kernel.
     sectors: [u64; 2],
     has_data: bool,
     asker: Request,
@@ -34,42 +37,44 @@ impl Waiting {
     }
 }
 
-/// Which of the running list a flush served, by their places in it.
+/// The requests on the running list that a flush served, by their index there.
 #[derive(Debug)]
 enum Verdict {
     Served(Vec<usize>),
-    /// Those have completed, or others that look alike.
+    /// These requests have completed, or others that look alike.
     Unknown(Vec<usize>),
 }
 
 /// The result of a flush request, and when it was issued, in ns.
 type Flush = (usize, u64);
 
-/// A flush request that completed, until the CPU does something else than completing those it served.
+/// A completed flush request, until the CPU does something other than completing the requests that
+/// it served.
 #[derive(Debug)]
 struct Ended {
     cpu: u32,
     pid: u32,
     dev: Dev,
     flush: Flush,
-    /// The sectors of those completed after it.
+    /// The sectors of the requests completed after it.
     served: Vec<u64>,
-    /// The error that these got, where the flush request itself got none: 0, or a negative errno.
+    /// The error of these requests, if the flush request itself had none: 0 or a negative errno.
     error: i32,
 }
 
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Flushes {
-    /// In the order in which they came: the running list, then the pending list.
+    /// The waiting requests in the order of their arrival: the running list, then the pending list.
     waiting: HashMap<Dev, Vec<Waiting>>,
-    /// At most one per CPU, in the order of their end.
+    /// Completed flushes in the order of their end, at most one per CPU.
     ended: Vec<Ended>,
-    /// CPUs that completed data of a sequence that no flush follows, and will complete the sequence next.
+    /// The CPUs that completed data of a sequence without a flush after it. They complete the
+    /// sequence next.
     closing: Vec<(u32, Dev)>,
 }
 
 impl Flushes {
-    /// A request without data asks for a flush. It will never be issued.
+    /// Adds a request without data that asks for a flush. It will never be issued.
     pub fn wait(&mut self, event: &Event, extent: &Extent, asker: Open) {
         self.waiting.entry(extent.dev).or_default().push(Waiting {
             cpu: event.cpu,
@@ -81,7 +86,7 @@ impl Flushes {
         });
     }
 
-    /// A request completed: if it is a flush, those that it served complete next.
+    /// Records a completed request. After a flush, the requests that it served complete next.
     pub fn note_end(&mut self, request: usize, event: &Event, table: &mut Table, sink: &Sink) {
         let Some(flush) = sink.results.request(request) else { return };
         let Some(issued_ns) = flush.marks.get(Mark::Issued) else { return };
@@ -123,11 +128,12 @@ impl Flushes {
             asker: data.clone(),
             shares: shares.to_vec(),
         });
-        // The flush to come is for their tasks too.
+        // The next flush also serves their tasks.
         shares.iter().for_each(|share| sink.hold(share.task));
     }
 
-    /// A completion of no sectors: a request that waited for a flush, or the end of a sequence.
+    /// Handles a completion without sectors: a request that waited for a flush, or the end of a
+    /// sequence.
     pub fn end_sequence(&mut self, event: &Event, extent: &Extent, error: i32, sink: &mut Sink) {
         let (cpu, dev) = (event.cpu, extent.dev);
         if let Some(at) = self.closing.iter().position(|it| *it == (cpu, dev)) {
@@ -144,7 +150,8 @@ impl Flushes {
         }
     }
 
-    /// Called before each event: settles which requests the last flush on this CPU served, once all have completed.
+    /// Finds the requests that the last flush on this CPU served, once all have completed. It must
+    /// be called before each event.
     pub fn settle(&mut self, event: &Event, sink: &mut Sink) {
         if self.ended.is_empty() && self.closing.is_empty() {
             return;
@@ -160,7 +167,7 @@ impl Flushes {
         self.closing.retain(|(cpu, dev)| *cpu != event.cpu || goes_on(*dev, event.pid));
         let over = |ended: &Ended| ended.cpu == event.cpu && !goes_on(ended.dev, ended.pid);
         let Some(at) = self.ended.iter().position(over) else { return };
-        // Those that completed before it on this device were served before it.
+        // Requests that completed before it on this device were served before it.
         let dev = self.ended[at].dev;
         let later = self.ended.split_off(at + 1);
         let (due, others): (Vec<Ended>, _) = self.ended.drain(..).partition(|one| one.dev == dev);
@@ -182,7 +189,7 @@ impl Flushes {
         }
     }
 
-    /// The requests at `served` completed after `flush`; `None`: after one that is not known.
+    /// Records that the requests at `served` completed after `flush`; `None` is an unknown flush.
     fn serve(&mut self, dev: Dev, served: &[u64], flush: Option<Flush>, sink: &mut Sink) {
         let waiting = self.waiting.entry(dev).or_default();
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
@@ -201,7 +208,7 @@ impl Flushes {
     }
 }
 
-/// Which of `running` completed, if a series of completions shows the sectors `served`.
+/// The requests on `running` that completed, if a series of completions has the sectors `served`.
 fn judge(running: &[Waiting], served: &[u64]) -> Verdict {
     let shows = |sector: u64| (0..running.len()).filter(move |at| running[*at].shows(sector));
     let is_served = |one: &Waiting| served.iter().any(|sector| one.shows(*sector));
@@ -214,7 +221,7 @@ fn judge(running: &[Waiting], served: &[u64]) -> Verdict {
         let first = shows(*sector).find(|at| !found.contains(at));
         found.extend(first);
     }
-    // Requests of one CPU are of one queue, which completes the oldest first.
+    // Requests of one CPU belong to one queue, which completes the oldest first.
     let mut empty = running.iter().filter(|one| !one.has_data).map(|one| one.cpu);
     let one_queue = empty.next().is_none_or(|cpu| empty.all(|other| other == cpu));
     let is_clear = |sector: &u64| {
@@ -227,7 +234,7 @@ fn judge(running: &[Waiting], served: &[u64]) -> Verdict {
     Verdict::Unknown(found)
 }
 
-/// `flush` was for these shares; which one was, is not known if it is `None`.
+/// Adds `flush` to these shares; with `None`, their flush is unknown.
 fn serve_shares(flush: Option<usize>, shares: &[Share], asker: &Request, sink: &mut Sink) {
     for share in shares {
         let Some(flush) = flush else {
@@ -239,13 +246,14 @@ fn serve_shares(flush: Option<usize>, shares: &[Share], asker: &Request, sink: &
     }
 }
 
-/// `flush` is also for this share, which `asker` is for.
+/// Adds `flush` to the share of `asker`.
 pub(super) fn link(flush: usize, share: &Share, asker: &Request, sink: &mut Sink) {
     let first = attach(&mut sink.results, flush, share, asker);
     sink.add(share, flush, first);
 }
 
-/// A flush request has no bio; those that it served are in place of them. Returns whether this is its first.
+/// Attaches a share to a flush request. A flush request has no bio; the requests that it served
+/// replace it. Returns whether this is its first share.
 fn attach(results: &mut Results, flush: usize, share: &Share, asker: &Request) -> bool {
     let Some(request) = &mut results.requests[flush] else { return false };
     add_new(&mut request.through, &asker.through);

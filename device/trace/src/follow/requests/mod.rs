@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests, from a tag to their completion: one function per block event finds the request and
-//! updates it.
+//! Follows requests from the allocation of a tag to their completion. `follow` calls one function
+//! per block event, which finds the request and updates it.
 //!
-//! `table` finds a request (`open`) by its sector, `ambiguous` says whether an event can be about only one, `commands`
-//! has the drivers' part, `flushes` pairs flushes with the requests that wait for them.
+//! `table` finds a request (`open`) by its sector, and `ambiguous` checks that an event can belong
+//! to only one. `commands` matches the drivers' commands, and `flushes` matches flushes with the
+//! requests that wait for them.
 
 mod ambiguous;
 mod commands;
@@ -28,14 +29,15 @@ pub(super) struct Requests {
     pub open: OpenRequests,
     pub flushes: Flushes,
     pub commands: Commands,
-    /// Those of which only issue and completion were seen, with the reason why no more was.
+    /// Requests of which only issue and completion were seen, with the reason.
     without_beginning: Vec<(usize, Ambiguity)>,
-    /// The last of them: if a rest is requeued, this was a piece. With its state then, and its result.
+    /// The last of these, with its state at that time and its result. If a rest is requeued, it was
+    /// a piece.
     last_without_beginning: Option<((Dev, u64, Op), usize)>,
 }
 
 impl Requests {
-    /// A bio is appended to a request, or put before it.
+    /// A bio is merged at the back or front of a request.
     pub fn merge(&mut self, bio: Bio, extent: &Extent, side: Side, sink: &mut Sink) {
         let Some(slot) = self.open.one_beside(extent, side) else {
             return sink.drop_share(&bio.share);
@@ -49,7 +51,7 @@ impl Requests {
         });
     }
 
-    /// A request is appended to the one before it, with all its bios.
+    /// A request is merged into the one before it, with all its bios.
     pub fn merge_requests(&mut self, extent: &Extent, sink: &mut Sink) {
         let same = |open: &Open| !open.started && open.left == extent.sectors;
         let next = self.open.one_at(extent, same).first().copied();
@@ -78,16 +80,16 @@ impl Requests {
         self.open.table.insert(open);
     }
 
-    /// It is inserted into the scheduler: for the first time, or again after a requeue.
+    /// A request is inserted into the scheduler, for the first time or after a requeue.
     pub fn insert(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, sink: &mut Sink) {
         let slots = self.open.table.beginning(extent, |open| open.dispatch.is_none());
-        // A request is inserted by its thread, unless it was requeued.
+        // Its thread inserts a request, unless it was requeued.
         let slots = self.open.only(slots, |open| open.request.pid == event.pid);
         self.open.mark_ambiguous(&slots, extent);
         let slot = match slots[..] {
             [] => self.begin(extent, bios, sink),
             [slot] => slot,
-            // It stays unknown which one was inserted; nothing else depends on it.
+            // It stays unknown which one was inserted. No result depends on it.
             _ => return,
         };
         self.open.table.change(slot, |open| {
@@ -100,13 +102,14 @@ impl Requests {
         });
     }
 
-    /// One whose allocation was not seen.
+    /// Creates a request whose allocation was not seen.
     fn begin(&mut self, extent: &Extent, bios: &mut Bios, sink: &mut Sink) -> Slot {
         let of_bio = bios.take_only(extent, sink).map(|bio| Open::from_bio(bio, extent));
         self.open.table.insert(of_bio.unwrap_or_else(|| Open::new(extent)))
     }
 
-    /// The next issue is of a piece: so large is the whole.
+    /// The next issue is of a piece of a request. The whole has the size of the piece plus
+    /// `rest_bytes`.
     pub fn cut_piece(&mut self, piece: &Extent, rest_bytes: u32) {
         let slots = self.open.table.beginning(piece, |open| open.dispatch.is_none());
         self.open.mark_ambiguous(&slots, piece);
@@ -116,7 +119,7 @@ impl Requests {
         }
     }
 
-    /// It is issued to the driver.
+    /// A request is issued to the driver.
     pub fn issue(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, sink: &mut Sink) {
         let fits = |open: &Open| {
             let fits = open.left >= extent.sectors || extent.op.kind == OpKind::Discard;
@@ -136,8 +139,9 @@ impl Requests {
         }
         self.open.table.change(slot, |open| {
             if extent.op.kind == OpKind::Discard {
-                // Merged without an event where a device takes several ranges in one command. If all that wait for it
-                // account exactly for the request's growth, they are in it.
+                // Bios are merged without an event if a device takes several ranges in one command.
+                // If the waiting bios have exactly the size by which the request grew, they belong
+                // to it.
                 let grown = extent.sectors.saturating_sub(open.left);
                 for bio in bios.take_discards(extent.dev, grown) {
                     open.take_in(bio.request, [bio.share]);
@@ -149,9 +153,9 @@ impl Requests {
         self.commands.note_issue(slot, extent.dev, event, &mut self.open.table);
     }
 
-    /// The driver requeues it, or the rest of it is requeued after a piece.
+    /// The driver requeues a request, or its rest is requeued after a piece.
     pub fn requeue(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) {
-        // Of one that was first seen at its issue, a piece may be all that is known.
+        // If a request was first seen at its issue, only a piece may be known.
         let fits = |open: &Open| {
             open.left == extent.sectors || open.bio_op.is_none() && open.left < extent.sectors
         };
@@ -164,13 +168,13 @@ impl Requests {
         });
     }
 
-    /// So much of it has completed.
+    /// Some or all sectors of a request have completed.
     pub fn complete(&mut self, event: &Event, extent: &Extent, error: i32, sink: &mut Sink) {
         let (_, sector) = place(extent);
         if extent.sectors == 0 && sector != NOWHERE && extent.op.kind != OpKind::Other {
             return self.flushes.end_sequence(event, extent, error, sink);
         }
-        // Passthrough requests complete at sector -1, whatever they moved.
+        // Passthrough requests complete at sector -1, with any number of sectors.
         let whole = sector == NOWHERE;
         let left = |open: &Open| open.dispatch.map_or(open.left, |_| open.dispatch_left);
         let ends = |open: &Open| whole || left(open) >= extent.sectors;
@@ -192,7 +196,8 @@ impl Requests {
         }
     }
 
-    /// A request that completes without an issue: refused by the driver, or begun before the trace.
+    /// The request of a completion without an issue: rejected by the driver, or begun before the
+    /// trace.
     fn unissued(&mut self, extent: &Extent, ends: impl Fn(&Open) -> bool) -> Option<Slot> {
         let waiting = self.open.table.beginning(extent, ends);
         match waiting[..] {
@@ -203,7 +208,7 @@ impl Requests {
         self.open.closest(&waiting, extent.sectors)
     }
 
-    /// All of it has completed.
+    /// A whole request has completed.
     fn finish_request(&mut self, slot: Slot, event: &Event, sink: &mut Sink) {
         let mut open = self.open.take(slot);
         if let Some(command) = open.command {
@@ -239,8 +244,8 @@ impl Requests {
         shares.iter().for_each(|share| sink.release(share.task));
     }
 
-    /// The rest of an unknown request is requeued: it was taken for one that had completed, or began before the
-    /// trace.
+    /// The rest of an unknown request is requeued. Its piece was taken for a completed request, or
+    /// it began before the trace.
     fn take_back_piece(&mut self, extent: &Extent, sink: &mut Sink) {
         let rest_of = (extent.dev, extent.sector, extent.op);
         let last = self.last_without_beginning.take();
@@ -250,15 +255,15 @@ impl Requests {
         self.open.table.insert(self.open.unseen(extent));
     }
 
-    /// Events were lost: what is open may have changed unseen.
+    /// Events were lost. Open requests may have changed unseen.
     pub fn lose_sight(&mut self) {
         self.flushes = Flushes::default();
         self.commands.forget();
         self.open.lose_sight();
     }
 
-    /// The end of the trace: what is still open is at its edge. So are requests without a beginning, on devices where
-    /// others have one: what was seen may not have been their first issue, nor all of them.
+    /// Ends the trace. Open requests are at its edge. So are requests without a beginning on
+    /// devices where others have one, because earlier issues of them may be missing.
     pub fn finish(self, sink: &mut Sink) {
         for (index, ambiguity) in self.without_beginning {
             let dev = sink.results.request(index).map(|request| request.dev);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A request between a tag and its completion: what is known of it, and how each event changes that.
+//! An open request, between the allocation of its tag and its completion. Each event updates it;
+//! `requests` calls these methods.
 
 use crate::event::{Driver, Event, Extent, Op, OpKind};
 use crate::follow::bios::{Bio, StartSector, add_new};
@@ -9,13 +10,13 @@ use crate::io::{Mark, Origin, Piece, Request};
 /// The place of requests without a sector.
 pub(in crate::follow) const NOWHERE: u64 = u64::MAX;
 
-/// Where the table has an open request; reused once that has completed.
+/// The index of an open request in the table. It is reused after the completion.
 pub(in crate::follow) type Slot = usize;
 
 /// A command in flight.
 pub(in crate::follow) type CommandKey = (Driver, u64);
 
-/// An end of a request.
+/// The front or back end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::follow) enum Side {
     Front,
@@ -24,36 +25,36 @@ pub(in crate::follow) enum Side {
 
 #[derive(Clone, Debug, Default)]
 pub(in crate::follow) struct Open {
-    /// Its known values; sector and bytes once it was issued.
+    /// The known values. Sector and bytes are valid once it was issued.
     pub request: Request,
-    /// Where it begins now.
+    /// Its present first sector.
     pub sector: u64,
-    /// Sectors that have not completed.
+    /// The number of sectors that have not completed.
     pub left: u32,
     /// The operation of the bio, with the flags that the flush machinery removes; `None` if no
     /// event showed the bio.
     pub bio_op: Option<Op>,
-    /// A part has completed; the rest waits for its requeue.
+    /// Whether a part has completed and the rest waits for its requeue.
     pub parted: bool,
-    /// Issued at least once; can no longer be merged.
+    /// Whether it was issued at least once; then it can no longer be merged.
     pub started: bool,
-    /// While in flight.
+    /// The present dispatch, while in flight.
     pub dispatch: Option<Piece>,
-    /// Sectors of the dispatch that have not completed.
+    /// The number of sectors of the dispatch that have not completed.
     pub dispatch_left: u32,
     /// The driver's command for it, while in flight.
     pub command: Option<CommandKey>,
-    /// One per bio, the first bio's first.
+    /// One share per bio; that of the first bio comes first.
     pub shares: Vec<Share>,
-    /// A flush must precede it.
+    /// Whether a flush must precede it.
     pub awaits_flush: bool,
-    /// Flushes that began after it and completed before its issue, while it waits for one.
+    /// The flushes that began after it and completed before its issue, while it waits for one.
     pub flushes: Vec<usize>,
     pub ambiguity: Option<Ambiguity>,
 }
 
 impl Open {
-    /// Nothing is known but what `extent` says.
+    /// A request of which only `extent` is known.
     pub fn new(extent: &Extent) -> Open {
         let Extent { dev, op, priority, .. } = *extent;
         let request = Request { dev, op, priority, ..Request::default() };
@@ -61,26 +62,26 @@ impl Open {
         Open { request, sector, left: extent.sectors, ..Open::default() }
     }
 
-    /// Records an ambiguity; the first one stays, but loss is the reason wherever it plays a part.
+    /// Records an ambiguity. The first one stays, but a loss replaces it.
     pub fn suspect(&mut self, ambiguity: Ambiguity) {
         if self.ambiguity.is_none() || ambiguity == Ambiguity::Loss {
             self.ambiguity = Some(ambiguity);
         }
     }
 
-    /// Where it begins now, and where it ends if bios can still be appended there.
+    /// Its present beginning, and its end if bios can still be appended.
     pub fn sides(&self) -> impl Iterator<Item = (Side, StartSector)> + use<> {
         let (dev, end) = (self.request.dev, self.sector.wrapping_add(u64::from(self.left)));
         let back = (!self.started && self.left > 0).then_some((Side::Back, (dev, end)));
         [(Side::Front, (dev, self.sector))].into_iter().chain(back)
     }
 
-    /// Where it began when it was first issued; until then, where it begins now.
+    /// Its first sector at its first issue; until then, the present one.
     pub fn first_sector(&self) -> u64 {
         if self.started { self.request.sector } else { self.sector }
     }
 
-    /// The request as seen, at its first sector.
+    /// The request as far as it was seen, at its first sector.
     pub fn as_seen(&self) -> Request {
         Request { sector: self.first_sector(), ..self.request.clone() }
     }
@@ -94,7 +95,7 @@ impl Open {
         Open { request, bio_op, shares, ..Open::new(extent) }
     }
 
-    /// A further bio, or another request with all its bios, is merged into it.
+    /// Merges a further bio, or another request with all its bios.
     pub fn take_in(&mut self, more: Request, shares: impl IntoIterator<Item = Share>) {
         self.request.merged_queued_ns.extend(more.marks.get(Mark::Queued));
         self.request.merged_queued_ns.extend(more.merged_queued_ns);
@@ -102,7 +103,7 @@ impl Open {
         self.shares.extend(shares);
     }
 
-    /// It waits for no flush any longer. It is known which one served it only if one can have.
+    /// Ends the wait for a flush. The flush that served it is known only if there is one candidate.
     pub fn settle_flush(&mut self, sink: &mut Sink) {
         if std::mem::take(&mut self.awaits_flush) && self.flushes.len() != 1 {
             self.flushes.clear();
@@ -110,12 +111,12 @@ impl Open {
         }
     }
 
-    /// Its bio was not seen, and it is of a kind that has one.
+    /// Whether its bio was not seen, although such a request has one.
     pub fn has_no_beginning(&self) -> bool {
         self.bio_op.is_none() && self.request.op.kind != OpKind::Flush && self.sector != NOWHERE
     }
 
-    /// It, or a piece of it, was issued.
+    /// Records that it, or a piece of it, was issued.
     pub fn issue(&mut self, event: &Event, extent: &Extent) {
         self.parted = false;
         self.left = self.left.max(extent.sectors);
@@ -132,7 +133,7 @@ impl Open {
         self.dispatch_left = extent.sectors;
     }
 
-    /// The driver requeued it, or the rest of it was requeued after a piece.
+    /// Records that the driver requeued it, or that its rest was requeued after a piece.
     pub fn requeue(&mut self, time_ns: u64) {
         match self.dispatch.take() {
             // Nothing of this dispatch has completed.
@@ -142,13 +143,13 @@ impl Open {
             }
             Some(piece) => self.request.pieces.push(piece),
             None if self.parted => {}
-            // Busy before it was begun.
+            // The driver was busy before the request was issued.
             None => self.request.requeues += 1,
         }
         self.parted = false;
     }
 
-    /// So much of it completed.
+    /// Records that `sectors` of it completed.
     pub fn complete(&mut self, time_ns: u64, sectors: u32, error: i32) {
         if self.request.error == 0 {
             self.request.error = error;
@@ -170,7 +171,7 @@ impl Open {
         }
     }
 
-    /// All of it has completed.
+    /// The finished request, once all of it has completed.
     pub fn into_request(self) -> Request {
         let Open { mut request, dispatch, shares, .. } = self;
         request.origin = shares.first().map_or(Origin::Thread, |share| share.origin);
@@ -185,22 +186,23 @@ impl Open {
         request
     }
 
-    /// Its data is part of a flush sequence: the block layer completes it once more at the end of that, and handles the
-    /// flush flags that it takes off the request. Returns whether the device is to be flushed after it.
+    /// Whether the device must be flushed after its data; `None` without a flush sequence. In a
+    /// sequence the block layer completes the request once more at the end, and executes the flush
+    /// flags that it removes from the request.
     pub fn sequence(&self) -> Option<bool> {
         let bio_op = self.bio_op.filter(|_| self.request.bytes > 0)?;
         let postflush = bio_op.fua && !self.request.op.fua;
         (bio_op.preflush || postflush).then_some(postflush)
     }
 
-    /// It was there when a flush was issued that may be for it.
+    /// Whether it existed when a flush was issued that may serve it.
     pub fn came_before(&self, issued_ns: u64) -> bool {
         self.request.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns)
     }
 }
 
-/// Where to look for the request of `extent`. Flushes have no sector; passthrough requests show 0, and at their
-/// end -1.
+/// The place at which to look up the request of `extent`. Flushes have no sector; passthrough
+/// requests have 0, and at their end -1.
 pub(in crate::follow) fn place(extent: &Extent) -> StartSector {
     let passthrough = extent.op.kind == OpKind::Other && extent.sectors == 0 && extent.sector == 0;
     let sector =

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The open requests, between a tag and their completion, found by sector.
+//! The table of open requests, which finds them by sector. `ambiguous` uses it.
 //!
 //! Block events name a request by device and sector alone, and a request can move: a merge before
 //! it and a completed piece both change its first sector. The table has the present first sector of
-//! each request. While bios may still be merged at its back, it also has its end.
+//! each request. While bios may still be merged at its back, the table also has its end.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,7 +16,7 @@ use crate::follow::bios::StartSector;
 
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Table {
-    /// Their sectors change in [`Table::change`] only.
+    /// The open requests. Only [`Table::change`] changes their sectors.
     pub all: Slab<Open>,
     by_side: HashMap<(Side, StartSector), Vec<Slot>>,
 }
@@ -33,20 +33,21 @@ impl Table {
         self.all.remove(number)
     }
 
-    /// Changes a request, its sectors too.
+    /// Changes a request, perhaps with its sectors.
     pub fn change(&mut self, number: Slot, change: impl FnOnce(&mut Open)) {
         self.leave(number);
         change(&mut self.all[number]);
         self.enter(number);
     }
 
-    /// Those that begin where `extent` does, do the same and fit.
+    /// The requests that begin at `extent`, have the same operation, and fit.
     pub fn beginning(&self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         let same = |open: &Open| open.request.op.kind == extent.op.kind && fits(open);
         self.at((Side::Front, place(extent)), same)
     }
 
-    /// Those with this side there that fit; at the back only such as can be merged with.
+    /// The fitting requests with this side there. At the back, only those that can still be merged
+    /// with.
     pub fn at(&self, side: (Side, StartSector), fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         let there = self.by_side.get(&side).into_iter().flatten().copied();
         there.filter(|number| fits(&self.all[*number])).collect()

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Collects I/Os of programs and commits of journals while they are in progress (`open_io`), the certain results
-//! (`results`), and the kinds of events that were seen.
+//! Collects the I/Os of programs and the commits of journals in progress (`open_io`), the certain
+//! results (`results`), and the kinds of events that were seen. All stages of `follow` write to it.
 //!
-//! Each bio holds its I/O or commit open until the bio's request has completed, so that is judged when all is known.
+//! Each bio keeps its I/O or commit open until the bio's request has completed. Only then is it
+//! complete enough to be judged.
 
 mod open_io;
 mod results;
@@ -17,7 +18,7 @@ use crate::event::{Call, Comm};
 use crate::io::{Io, Origin};
 use open_io::{OpenKind, Part, Work};
 
-/// The number of an I/O or commit, never used twice.
+/// The number of an I/O or commit. No number is used twice.
 pub(super) type Key = u64;
 
 /// A bio's claim on its request.
@@ -25,9 +26,9 @@ pub(super) type Key = u64;
 pub(super) struct Share {
     /// The I/O or commit that the bio is queued for, if it is for any.
     pub task: Option<Key>,
-    /// On whose behalf, if it turns out to be no I/O's.
+    /// The origin of the request, if it belongs to no I/O.
     pub origin: Origin,
-    /// When the bio was queued, or when it was first seen.
+    /// The time at which the bio was queued or first seen.
     pub queued_ns: u64,
     pub ahead: bool,
 }
@@ -35,9 +36,9 @@ pub(super) struct Share {
 #[derive(Debug, Default)]
 pub(super) struct Sink {
     next: Key,
-    /// Commits too.
+    /// I/Os, commits and placeholders.
     pub ios: HashMap<Key, OpenIo>,
-    /// I/Os that have ended, but for a commit with an open request.
+    /// I/Os that have ended, and wait only for an open request of a commit.
     waiting: Vec<Key>,
     pub results: Results,
     pub seen: Seen,
@@ -56,19 +57,21 @@ impl Sink {
         self.next
     }
 
-    /// Whether the next call reaps it: an event showed its completion, or all its requests have completed.
+    /// Whether the next call reaps the I/O: an event showed its completion, or all its requests
+    /// have completed.
     pub fn is_served(&self, key: Key) -> bool {
         let served = |io: &OpenIo| io.work.held == 0 || io.completed_ns.is_some();
         self.ios.get(&key).is_some_and(served)
     }
 
-    /// The program has reaped it, or its call has returned.
+    /// Ends an I/O: the program has reaped it, or its call has returned.
     pub fn end_io(&mut self, key: Key, exited_ns: u64) {
         self.change(key, |io| (io.io.exited_ns, io.has_ended) = (exited_ns, true));
         self.judge(key);
     }
 
-    /// For requests of one of `candidates`, which are not reported until it is known of which.
+    /// Creates a placeholder for requests of one of `candidates`. They are not reported until the
+    /// owner is known.
     pub fn begin_placeholder(&mut self, who: (u32, Comm), now_ns: u64, candidates: &[Key]) -> Key {
         let key = self.begin_io(Io::begin(Call::IoUringEnter, who, now_ns));
         self.change(key, |io| io.kind = OpenKind::Placeholder);
@@ -78,16 +81,16 @@ impl Sink {
         key
     }
 
-    /// A placeholder is not part of `key`, or if it is, nothing of it is reported.
+    /// Excludes `key` from the owners of a placeholder, or gives up all of `key`.
     pub fn rule_out(&mut self, key: Key) {
         self.change(key, |io| io.placeholders = io.placeholders.saturating_sub(1));
         self.judge(key);
     }
 
-    /// The owner of `placeholder` is known, and that is the last to be known of it but the end of its requests.
+    /// Sets the owner of `placeholder`. After this, only the ends of its requests are unknown.
     pub fn find_owner(&mut self, placeholder: Key, owner: Key) {
         self.change(placeholder, |io| io.kind = OpenKind::PlaceholderOf(owner));
-        // At once, and not when the last request completes: an ambiguity of one until then affects both.
+        // Now and not when the last request completes: an ambiguity of one until then affects both.
         self.change(owner, |io| io.of_worker = true);
         self.hand_to_owner(placeholder);
     }
@@ -105,12 +108,12 @@ impl Sink {
         self.rule_out(owner);
     }
 
-    /// The name that its thread had at its first bio; without one, at its end.
+    /// Sets the thread's name as of its first bio; without a bio, as of its end.
     pub fn name_io(&mut self, key: Key, comm: Comm) {
         self.change(key, |io| io.io.comm = if io.asked() { io.io.comm } else { comm });
     }
 
-    /// The end of its call was not seen, so nothing of it is certain.
+    /// Gives up an I/O: the end of its call was not seen, so nothing of it is certain.
     pub fn abandon(&mut self, key: Key) {
         let Some(io) = self.ios.get_mut(&key).filter(|io| io.asked()) else {
             return drop(self.ios.remove(&key));
@@ -127,7 +130,7 @@ impl Sink {
         key
     }
 
-    /// When the commit began.
+    /// Ends a commit, and returns the time at which it began.
     pub fn end_commit(&mut self, key: Key, ended_ns: u64) -> Option<u64> {
         let commit = self.ios.get_mut(&key)?;
         commit.completed_ns = Some(ended_ns);
@@ -138,14 +141,14 @@ impl Sink {
         self.ios.get_mut(&task?).map(|io| &mut io.work)
     }
 
-    /// A bio is queued for it.
+    /// Counts a bio that is queued for the task.
     pub fn hold(&mut self, task: Option<Key>) {
         if let Some(work) = self.work(task) {
             work.held += 1;
         }
     }
 
-    /// That bio's request has completed, or the bio led to none.
+    /// Releases a bio: its request has completed, or it led to none.
     pub fn release(&mut self, task: Option<Key>) {
         let Some(key) = task else { return };
         let Some(io) = self.ios.get_mut(&key) else { return };
@@ -157,7 +160,7 @@ impl Sink {
         self.hand_to_owner(key);
     }
 
-    /// `request` was (also) for the task of this share.
+    /// Adds `request` to the task of this share.
     pub fn add(&mut self, share: &Share, request: usize, first: bool) {
         let (from_ns, ahead) = (share.queued_ns, share.ahead);
         if let Some(work) = self.work(share.task) {
@@ -165,27 +168,28 @@ impl Sink {
         }
     }
 
-    /// It is incomplete, so it is not reported.
+    /// Marks a task as incomplete, so that it is not reported.
     pub fn invalidate(&mut self, task: Option<Key>) {
         if let Some(work) = self.work(task) {
             work.broken = true;
         }
     }
 
-    /// The request of this share is not known.
+    /// Releases a share whose request is unknown.
     pub fn drop_share(&mut self, share: &Share) {
         self.invalidate(share.task);
         self.release(share.task);
     }
 
-    /// The workers of this thread did an operation from before the trace, which may have been mistaken for another.
+    /// Marks the I/Os of this thread's workers as ambiguous. They executed an operation from before
+    /// the trace that may have been mistaken for another.
     pub fn mark_workers_ambiguous(&mut self, pid: u32) {
         let of_workers = |io: &&mut OpenIo| io.of_worker && io.io.pid == pid;
         self.ios.values_mut().filter(of_workers).for_each(|io| io.work.broken = true);
         self.results.take_back_of_workers(pid);
     }
 
-    /// All that is in progress is ambiguous.
+    /// Gives up all I/Os in progress.
     pub fn abandon_all(&mut self) {
         let left_out = |io: &&OpenIo| io.kind == OpenKind::Io && io.asked();
         self.results.account.ios_incomplete += self.ios.values().filter(left_out).count() as u64;
@@ -213,7 +217,7 @@ impl Sink {
             return self.report_incomplete(io);
         };
         if parts.is_empty() {
-            // A page fault that went on without what it had begun to read.
+            // A page fault that continued without the data that it had begun to read.
             if io.io.call != Call::PageFault || io.io.exited_ns > io.io.entered_ns {
                 self.results.account.calls_without_request += 1;
                 self.results.calls_without_request.push(io.as_call());
@@ -241,7 +245,7 @@ impl Sink {
         }
     }
 
-    /// Its requests are not known, but its time is.
+    /// Reports a call whose requests are unknown, but whose time is known.
     fn report_incomplete(&mut self, io: &OpenIo) {
         self.results.account.ios_incomplete += 1;
         self.results.calls_without_request.push(Io { incomplete: true, ..io.as_call() });

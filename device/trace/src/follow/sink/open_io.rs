@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An I/O or a journal's commit until it is over; and the requests that an I/O asked for and waited
-//! for.
+//! An I/O or a journal's commit in progress, and the requests that an I/O asked for and waited for.
+//! `sink` holds these.
 
 use super::{Key, Results};
 use crate::event::Dev;
@@ -10,29 +10,30 @@ use crate::io::{Io, Request, Spans};
 /// The known requests of an I/O or commit.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    /// Bios whose requests have not completed.
+    /// The number of bios whose requests have not completed.
     pub held: u32,
-    /// A request of it is not known.
+    /// Whether one of its requests is unknown.
     pub broken: bool,
     pub parts: Vec<Part>,
 }
 
-/// An I/O that is not over, or what has requests as an I/O has.
+/// An I/O in progress, or a commit or placeholder, which have requests as an I/O has.
 #[derive(Debug, Default)]
 pub(in crate::follow) struct OpenIo {
     pub io: Io,
     pub(super) kind: OpenKind,
     pub(super) has_ended: bool,
-    /// Bytes moved, if the call says so; if not, those of its requests.
+    /// The number of bytes moved, if the call returns it; otherwise that of its requests.
     pub bytes: Option<u64>,
-    /// When an operation completed that a later call reaps; when a commit ended.
+    /// The time at which an operation completed that a later call reaps, or at which a commit
+    /// ended.
     pub completed_ns: Option<u64>,
-    /// Commits that began and ended in the call.
+    /// The commits that began and ended during the call.
     pub commits: Vec<Key>,
     pub(super) work: Work,
-    /// A worker of io_uring did it, or a part of it.
+    /// Whether a worker of io_uring executed at least a part of it.
     pub of_worker: bool,
-    /// How many placeholders may turn out to be part of it.
+    /// The number of placeholders that may belong to it.
     pub(super) placeholders: u32,
 }
 
@@ -40,38 +41,39 @@ pub(in crate::follow) struct OpenIo {
 pub(super) enum OpenKind {
     #[default]
     Io,
-    /// A journal's commit. It is kept: calls that waited for it may be judged at any later time.
+    /// A journal's commit. It is kept, because calls that waited for it may be judged at any later
+    /// time.
     Commit,
-    /// Stands for requests of one of several I/Os; it is not known yet of which.
+    /// A placeholder for requests of one of several I/Os.
     Placeholder,
     PlaceholderOf(Key),
 }
 
-/// A request, as one task sees it.
+/// A request from the view of one task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub request: usize,
     pub from_ns: u64,
     pub ahead: bool,
-    /// This task's bio was the request's first.
+    /// Whether this task's bio was the request's first.
     pub first: bool,
 }
 
 impl OpenIo {
-    /// As a call of which no request is reported.
+    /// The I/O as a call without reported requests.
     pub fn as_call(&self) -> Io {
         Io { has_commit: !self.commits.is_empty(), ..self.io.clone() }
     }
 
-    /// It led to requests, or may have.
+    /// Whether it led to requests, or may have.
     pub(super) fn asked(&self) -> bool {
         let Work { held, broken, parts } = &self.work;
         *held > 0 || *broken || self.placeholders > 0 || !parts.is_empty()
     }
 
-    /// The requests that it asked for: all but readahead. If there is nothing else, the readahead that completed before
-    /// the call did: a reader with a cache miss waits for the readahead that it has just started. `None`: one of them
-    /// is unknown.
+    /// The requests that it asked for: all except readahead. Without any, it is the readahead that
+    /// completed before the call did, because a reader with a cache miss waits for the readahead
+    /// that it has just started. `None` if one of them is unknown.
     pub(super) fn asked_for(&self, results: &Results) -> Option<Vec<Part>> {
         let known = |part: &Part| Some((results.request(part.request)?.end_ns(), *part));
         let parts = self.work.parts.iter().map(known).collect::<Option<Vec<(u64, Part)>>>()?;
@@ -83,8 +85,9 @@ impl OpenIo {
         Some(parts.into_iter().filter(is_asked_for).map(|(_, part)| part).collect())
     }
 
-    /// The call was in progress all through the commit; it had requests on that device and none of its own pending when
-    /// the commit ended. Those of a write, which need not be synchronous, must have completed before the commit began.
+    /// Whether the call waited for the commit. The call was in progress during the whole commit,
+    /// had requests on that device, and none of its own was pending when the commit ended. The
+    /// requests of a write, which may be asynchronous, must have completed before the commit began.
     pub(super) fn waited_for(&self, commit: &OpenIo, own: &[Part], results: &Results) -> bool {
         let dev = |part: &Part| Some(results.request(part.request)?.dev);
         let devs = commit.work.parts.iter().map(dev).collect::<Option<Vec<Dev>>>();
@@ -97,10 +100,11 @@ impl OpenIo {
         own().any(|(request, _)| devs.contains(&request.dev)) && !own().any(is_pending)
     }
 
-    /// As an I/O with these requests.
+    /// The I/O with these requests.
     pub(super) fn with(&self, parts: &[Part], results: &Results) -> Io {
         let requests = || results.of_parts(parts);
-        // In the block layer, the driver or the device, for somebody whose bio came at `from_ns`.
+        // The times in the block layer, the driver or the device, for a task whose bio came at
+        // `from_ns`.
         let present = requests().map(|(request, from_ns)| (from_ns, request.end_ns()));
         let with_device = requests().flat_map(|(request, _)| request.with_device().to_vec());
         let moved = || requests().filter(|(of, _)| of.error == 0).map(|(of, _)| of.bytes).sum();
@@ -123,7 +127,7 @@ impl OpenIo {
 }
 
 impl Work {
-    /// The bios of one request come together.
+    /// Adds a part. The bios of one request come one after another.
     pub fn add(&mut self, part: Part) {
         if !self.parts.last_mut().is_some_and(|last| last.is_joined_by(&part)) {
             self.parts.push(part);
@@ -132,7 +136,7 @@ impl Work {
 }
 
 impl Part {
-    /// Whether both are of one request; then this one is both.
+    /// Merges the other part into this one if both belong to one request. Returns whether they do.
     pub fn is_joined_by(&mut self, other: &Part) -> bool {
         let same = self.request == other.request;
         if same {

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The results so far. They are not final: if the kernel reports later that it lost events,
-//! completions in that time are withdrawn.
+//! completions in that time are withdrawn. `sink` and the stages add results; `follow` makes the
+//! trace from them.
 
 use std::collections::HashMap;
 
 use super::open_io::Part;
 use crate::io::{Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
 
-/// How many unmatched requests are kept in full.
+/// The number of unmatched requests to keep in full.
 const UNMATCHED_KEPT: usize = 1_000;
 
-/// Why a request cannot be reported as matched.
+/// The reason why a request is not reported as matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::follow) enum Ambiguity {
     /// It began before the trace.
     Edge,
-    /// It was open while events were lost, or cannot be told from one that was.
+    /// It was open while events were lost, or cannot be distinguished from a request that was.
     Loss,
-    /// It contradicts the events.
+    /// Events contradict each other.
     Odd(&'static str),
 }
 
-/// A result, or `None` once withdrawn.
+/// A result is `None` once it is withdrawn.
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Results {
-    /// An index holds until `into_trace`.
+    /// Indices stay valid until `into_trace`.
     pub requests: Vec<Option<Request>>,
     pub ios: Vec<Option<Io>>,
-    /// Counted, or I/Os already, or calls that only fetch I/Os.
+    /// Includes calls that are already counted, that are I/Os, or that only fetch I/Os.
     pub calls_without_request: Vec<Io>,
-    /// I/Os that workers of io_uring did, by the thread that submitted them.
+    /// I/Os that workers of io_uring executed, by the submitting thread.
     pub of_workers: HashMap<u32, Vec<usize>>,
     pub account: Coverage,
 }
@@ -39,12 +40,12 @@ impl Results {
         self.requests.get(index)?.as_ref()
     }
 
-    /// Those that are known, and from when on each is present for the task.
+    /// The known requests of these parts, with the time from which each counts for the task.
     pub(super) fn of_parts(&self, parts: &[Part]) -> impl Iterator<Item = (&Request, u64)> {
         parts.iter().filter_map(|part| Some((self.request(part.request)?, part.from_ns)))
     }
 
-    /// A request that is not matched: why decides where it is counted.
+    /// Counts a request that is not matched. The reason decides which counter increases.
     pub fn count_ambiguous(&mut self, ambiguity: Ambiguity, request: &Request, time_ns: u64) {
         match ambiguity {
             Ambiguity::Edge => self.account.at_the_edges += 1,
@@ -61,7 +62,8 @@ impl Results {
         }
     }
 
-    /// Events after `since_ns` are missing: what completed after it may have been matched wrongly.
+    /// Withdraws results because events after `since_ns` are missing. Requests that completed later
+    /// may have been matched wrongly.
     pub fn take_back(&mut self, since_ns: u64) {
         for slot in self.requests.iter_mut().rev() {
             if let Some(request) = slot {
@@ -73,7 +75,8 @@ impl Results {
             }
         }
         self.calls_without_request.retain(|call| call.exited_ns <= since_ns);
-        // I/Os are found up to one lazy step after their end, so not quite in that order.
+        // An I/O is found up to one lazy step after its end, so their order is only roughly that of
+        // their ends.
         for slot in &mut self.ios {
             if slot.as_ref().is_some_and(|io| io.exited_ns > since_ns) {
                 *slot = None;
@@ -82,7 +85,7 @@ impl Results {
         }
     }
 
-    /// I/Os of this thread may have been given requests that its workers made for others.
+    /// Withdraws I/Os of this thread. They may have got requests that its workers made for others.
     pub fn take_back_of_workers(&mut self, pid: u32) {
         for io in self.of_workers.remove(&pid).unwrap_or_default() {
             if self.ios[io].take().is_some() {
@@ -91,7 +94,7 @@ impl Results {
         }
     }
 
-    /// Drops what was withdrawn, and sorts I/Os by their end.
+    /// Removes withdrawn results, and sorts I/Os by their end.
     pub fn into_trace(mut self) -> Trace {
         let mut numbers = 0..;
         let number = |request: &Option<Request>| request.as_ref().and_then(|_| numbers.next());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A finished capture, of this run or of another machine, as events.
+//! A finished capture, from this run or from another machine. [`Captured::events`] decodes it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
@@ -21,11 +21,11 @@ use crate::source::{Events, Problem};
 pub struct Captured {
     /// The devices, events, time and machine of the capture.
     pub meta: Meta,
-    /// Why the requested folder does not have it.
+    /// The error that prevented writing the requested folder.
     pub not_kept: Option<io::Error>,
     held: Vec<CpuData>,
     decoder: Decoder,
-    /// Its folder, or what else to call it in problems.
+    /// The folder, or another name of the capture in problems.
     name: PathBuf,
 }
 
@@ -35,7 +35,7 @@ impl Captured {
         dir.join(folder::META).is_file()
     }
 
-    /// Reads a kept one, of any machine.
+    /// Opens a capture folder, which may come from any machine.
     pub fn open(dir: &Path) -> Result<Captured, Problem> {
         let (meta, held) = folder::load(dir)?;
         Captured::new(meta, held, dir)
@@ -46,12 +46,12 @@ impl Captured {
         Ok(Captured { meta, not_kept: None, held, decoder, name: name.into() })
     }
 
-    /// The requested threads, before the first event; `None` for all.
+    /// The requested threads, as of the first event; `None` for all.
     pub fn asked_for(&self) -> Option<AskedFor> {
         let Meta { asked_for, tracer, .. } = &self.meta;
         let mut asked_for = asked_for.clone();
-        // Where old events made room for new ones, the start of a requested thread may be gone: those whose calls were
-        // traced, if not all were.
+        // Old events were discarded, perhaps with the start of a requested thread. Therefore the
+        // threads count whose calls were traced, unless all were.
         if self.meta.kept_since_ns.is_some() && self.held.iter().any(|held| held.of_threads) {
             let is_call = |event: &Event| matches!(event.what, EventKind::CallEnter { .. });
             let calls = self.events().flatten().filter(is_call);
@@ -60,19 +60,19 @@ impl Captured {
         (!asked_for.is_empty()).then(|| AskedFor::of_threads(&asked_for, tracer))
     }
 
-    /// The processes of threads that began before it.
+    /// The processes of threads that began before the capture.
     pub fn processes(&self) -> Processes {
         Processes::new(self.meta.processes.clone().into_iter().collect(), self.meta.cgroups.clone())
     }
 
-    /// Whether its switches are those of all threads.
+    /// Whether the capture has the switches of all threads.
     pub fn has_all_switches(&self) -> bool {
         let switches = self.meta.events.iter().find(|event| event.name == "sched_switch");
         switches.is_some_and(|event| !event.of_threads)
     }
 
-    /// Its events in the order of their time, from the first; may be called again. Without the tracer's own calls, and
-    /// with losses that no page mentions at the end.
+    /// The events in time order, without the tracer's own calls. Losses that no page mentions come
+    /// last. It may be called again.
     pub fn events(&self) -> Events<'_> {
         let cpus = self.meta.cpus.iter().zip(&self.held).map(|(cpu, held)| CpuPages {
             cpu: held.cpu,
@@ -116,7 +116,7 @@ impl Captured {
         }))
     }
 
-    /// By buffer those that its pages do not count, and those that may be anywhere.
+    /// The losses of each buffer that no page counts, and those whose place is unknown.
     fn untold_losses(&self) -> Vec<Untold> {
         let mut all = Vec::new();
         for (buffer, (cpu, held)) in self.meta.cpus.iter().zip(&self.held).enumerate() {
@@ -131,7 +131,8 @@ impl Captured {
         all
     }
 
-    /// How many records a CPU's pages say that were lost. A page that is full has no room to say how many.
+    /// The number of lost records that a CPU's pages report. A full page has no room for the
+    /// number.
     fn said_lost(&self, held: &CpuData) -> u64 {
         // Errors are reported where the events are read.
         let pages = held.pages(self.decoder.page.page_size).map_while(Result::ok);
@@ -145,9 +146,9 @@ impl Captured {
     }
 }
 
-/// A loss that no page says, or of which it does not say how many.
+/// A loss that no page reports, or reports without a number.
 struct Untold {
-    /// Which of the buffers.
+    /// The index of the buffer.
     buffer: Option<usize>,
     cpu: u32,
     count: u64,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The captured pages of one CPU, in files without a name or in a folder.
+//! The captured pages of one CPU, in unnamed files or in a folder. The reader appends them, and
+//! [`super::Captured`] reads them.
 
 use std::fs::File;
 use std::io;
@@ -7,19 +8,19 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 
-/// At most, in one call.
+/// The limit of one call.
 const SEND_BYTES: usize = 1 << 30;
 
-/// What one CPU's buffer has given so far.
+/// The data of one CPU's buffer so far.
 #[derive(Debug)]
 pub struct CpuData {
     pub cpu: u32,
-    /// Of the buffer with events of the requested threads only.
+    /// Whether the buffer has events of the requested threads only.
     pub of_threads: bool,
-    /// Of a ring: the pages before those in `file`.
+    /// In a ring, the pages before those in `file`.
     pub older: Option<File>,
     pub file: File,
-    /// `file` is where the capture is kept, and has all.
+    /// Whether `file` lies in the folder of the capture, with all pages.
     pub in_folder: bool,
 }
 
@@ -28,7 +29,7 @@ pub fn in_memory() -> io::Result<File> {
 }
 
 impl CpuData {
-    /// What its file is called in a folder.
+    /// The name of its file in a folder.
     pub fn file_name(&self) -> String {
         let of_threads = if self.of_threads { "-threads" } else { "" };
         format!("cpu{}{of_threads}.raw", self.cpu)
@@ -38,7 +39,7 @@ impl CpuData {
         self.older.as_ref().map_or(0, bytes) + bytes(&self.file)
     }
 
-    /// To go on there, behind what there is.
+    /// Appends a copy of all pages to a file, in order to continue there.
     pub fn copy_to(&self, to: File) -> io::Result<File> {
         for file in self.older.iter().chain([&self.file]) {
             let mut at = 0;
@@ -47,12 +48,12 @@ impl CpuData {
         Ok(to)
     }
 
-    /// Goes on in the file of the folder that holds a copy.
+    /// Continues in `copy`, the file in the folder that has a copy of all pages.
     pub fn go_on_in(&mut self, copy: File) {
         (self.older, self.file, self.in_folder) = (None, copy, true);
     }
 
-    /// Its pages, from the first.
+    /// All pages, oldest first.
     pub fn pages(&self, size: usize) -> impl Iterator<Item = io::Result<Vec<u8>>> {
         let of_file =
             move |file| (0..).map_while(move |n| page_at(file, n * size as u64, size).transpose());
@@ -60,7 +61,8 @@ impl CpuData {
     }
 }
 
-/// The page there, or what is left if that is less; `None` at the end. Several readers do not disturb each other.
+/// The page at `offset`, or the rest of the file if that is shorter; `None` at the end. Several
+/// readers may read at the same time.
 pub fn page_at(file: &File, offset: u64, size: usize) -> io::Result<Option<Vec<u8>>> {
     let mut page = vec![0; size];
     let bytes = file.read_at(&mut page, offset)?;

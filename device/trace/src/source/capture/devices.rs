@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which device numbers the I/O of a device passes: its disk, all partitions of that, and what lies below.
+//! Finds the device numbers that the I/O of a device passes: its disk, the disk's partitions, and
+//! the devices below. `capture` filters events by them, and the report selects requests by them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,9 +12,9 @@ use crate::io::Request;
 
 const SYSFS: &str = "/sys/dev/block";
 
-/// The numbers of `devices`, of all that they lie on, and of the partitions of those, in order.
+/// The numbers of `devices`, of all devices below them, and of the partitions of all these, sorted.
 ///
-/// A bio carries the number of the partition that it came to, its request that of the disk.
+/// A bio has the number of its partition, and its request has that of the disk.
 pub fn related(devices: &[Dev]) -> io::Result<Vec<Dev>> {
     let mut found = BTreeSet::new();
     for dev in devices {
@@ -34,25 +35,25 @@ pub fn related(devices: &[Dev]) -> io::Result<Vec<Dev>> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
     pub dev: Dev,
-    /// The devices that it passes its I/O to: a partition's disk, those below device mapper and
+    /// The devices that get its I/O: the disk of a partition, the devices below device mapper and
     /// RAID, and so on.
     pub below: BTreeSet<Dev>,
     pub untold: Untold,
 }
 
-/// I/O that comes through a device without an event for it.
+/// I/O that passes through a device without an event for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untold {
-    /// Nothing: a disk, or device mapper.
+    /// None: a disk, or device mapper.
     Nothing,
     /// Flushes without data: a partition.
     Flushes,
-    /// I/O of its own threads: RAID.
+    /// I/O of the device's own threads: RAID.
     Anything,
 }
 
 impl Stack {
-    /// A device of which it is not known what it lies on.
+    /// A device for which the devices below are unknown.
     pub fn unknown(dev: Dev) -> Stack {
         Stack { dev, below: BTreeSet::new(), untold: Untold::Nothing }
     }
@@ -68,8 +69,8 @@ impl Stack {
         Ok(Stack { dev, below, untold })
     }
 
-    /// Whether the request is the device's: it came through it, or can only have come through it or what it
-    /// lies on, where events do not tell.
+    /// Whether the request belongs to the device: it passed through it, or, where events do not
+    /// show that, it can only have come through it or a device below.
     pub fn has(&self, request: &Request) -> bool {
         if request.dev == self.dev || request.through.contains(&self.dev) {
             return true;
@@ -84,18 +85,18 @@ impl Stack {
     }
 }
 
-/// Of a device, in sysfs.
+/// The folder of a device in sysfs.
 fn folder(dev: Dev) -> io::Result<PathBuf> {
     fs::canonicalize(format!("{SYSFS}/{dev}"))
 }
 
-/// Adds what the device with this folder in sysfs lies on.
+/// Adds the devices below the one with this sysfs folder.
 fn add_below(folder: &Path, found: &mut BTreeSet<Dev>) -> io::Result<()> {
     let mut below = Vec::new();
     if folder.join("partition").exists() {
         below.extend(folder.parent().map(Path::to_path_buf));
     }
-    // What device mapper and RAID lie on; disks that have none have an empty folder.
+    // The devices below device mapper and RAID; the folder of a disk is empty.
     for entry in fs::read_dir(folder.join("slaves")).into_iter().flatten() {
         below.push(fs::canonicalize(entry?.path())?);
     }
@@ -107,7 +108,7 @@ fn add_below(folder: &Path, found: &mut BTreeSet<Dev>) -> io::Result<()> {
     Ok(())
 }
 
-/// What the kernel calls its block devices now.
+/// The kernel's present names of its block devices.
 pub fn names() -> BTreeMap<Dev, String> {
     let named = |entry: fs::DirEntry| {
         let target = fs::read_link(entry.path()).ok()?;
@@ -118,7 +119,7 @@ pub fn names() -> BTreeMap<Dev, String> {
     entries.filter_map(named).collect()
 }
 
-/// From the file `dev`, such as `8:1`.
+/// The device number in the file `dev`, such as `8:1`.
 fn number(folder: &Path) -> io::Result<Dev> {
     let text = fs::read_to_string(folder.join("dev"))?;
     let number = Dev::parse(text.trim());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Enabling the wanted events in an instance, as far as this kernel has them.
+//! Enables the needed events in an instance, as far as this kernel has them, and reads their
+//! formats.
 
 use std::io;
 
@@ -14,24 +15,24 @@ use crate::source::tracefs::Instance;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnabledEvent {
-    /// Its folder under `events`.
+    /// The folder of the event's system under `events`.
     pub system: String,
-    /// Its folder in that.
+    /// The event's folder in that of its system.
     pub name: String,
-    /// By which the kernel chooses; empty if it takes all.
+    /// The kernel's filter expression; empty for all events.
     pub filter: String,
-    /// Only in the context of the requested threads.
+    /// Whether the event is traced only in the context of the requested threads.
     #[serde(default)]
     pub of_threads: bool,
-    /// The text of its `format`.
+    /// The text of the event's `format`.
     #[serde(skip)]
     pub format: String,
 }
 
-/// A wanted event that this kernel does not have, or not in a form that can be read.
+/// A needed event that this kernel lacks, or has in a form that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
-    /// As `system:name`.
+    /// The name, as `system:name`.
     pub event: String,
     pub why: String,
 }
@@ -39,9 +40,9 @@ pub struct Unreadable {
 /// The enabled events, and those that could not be enabled.
 pub type Enabled = (Vec<EnabledEvent>, Vec<Unreadable>);
 
-/// Enables all needed events, and returns those that it could not. Events of threads are enabled in
-/// the instance of the requested threads, if not all threads are. All others are enabled in the
-/// first instance. `devices` filter block events, if there are any.
+/// Enables all needed events, and returns those that could not be enabled. Unless all threads were
+/// requested, events of threads are enabled in the instance of the requested threads. All others
+/// are enabled in the first instance. `devices` filter block events, if there are any.
 pub(super) fn enable(
     (all, of_threads): (&Instance, Option<&Instance>),
     options: &Options,
@@ -51,18 +52,18 @@ pub(super) fn enable(
     let is_needed = |need| match need {
         Need::Summary => true,
         Need::Fine => options.detail == Detail::Fine,
-        // Of few threads it costs little, and says what they wait for.
+        // For a few threads these events cost little, and they show what the threads wait for.
         Need::Threads => options.sched || of_threads.is_some(),
         Need::Metadata => options.metadata,
         Need::Files => false,
     };
     for row in wanted().iter().filter(|row| is_needed(row.need)) {
-        // What switches tell of CPUs, they tell only if they are of all threads.
+        // Switches show which threads run on a CPU only if those of all threads are traced.
         let of_all = !row.is_of_thread() || options.sched && row.system == "sched";
         let of_threads = of_threads.filter(|_| !of_all);
         match enable_one(of_threads.unwrap_or(all), row, devices)? {
             Ok(event) => events.push(EnabledEvent { of_threads: of_threads.is_some(), ..event }),
-            // One line for all of a system that is not there.
+            // A missing system gives one line, not one per event.
             Err(missing) if unavailable.last() == Some(&missing) => {}
             Err(missing) => unavailable.push(missing),
         }
@@ -74,7 +75,7 @@ pub(super) fn enable(
     Ok((events, unavailable))
 }
 
-/// Enables one event, or says why not.
+/// Enables one event. The error says why it cannot.
 fn enable_one(
     instance: &Instance,
     row: &'static Wanted,
@@ -110,7 +111,7 @@ fn enable_one(
     Ok(Ok(EnabledEvent { system, name, filter, of_threads: false, format }))
 }
 
-/// In the kernel's words: the row's own, or any device field is any of the devices.
+/// The kernel's filter: that of the row, or a comparison of the device fields with the devices.
 fn filter(row: &Wanted, devices: &[Dev]) -> String {
     if !row.filter.is_empty() || !matches!(row.system, "block" | "k2") {
         return row.filter.into();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A capture as a folder: `docs/spec/trace-capture-1.md`.
+//! Writes and reads a capture as a folder: `docs/spec/trace-capture-1.md`. `Capture::stop` writes
+//! it for `--keep`, and [`super::Captured::open`] reads it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,13 +19,13 @@ use crate::source::format::{Format, PageFormat};
 use crate::source::table::{self, Detail};
 use crate::source::{Position, Problem};
 
-/// What `capture.json` says it is.
+/// The value of `schema` in `capture.json`.
 pub const SCHEMA: &str = "steadyio.trace-capture/1";
 pub(super) const META: &str = "capture.json";
 const HEADER_PAGE: &str = "header_page";
 const FORMATS: &str = "formats";
 
-/// `capture.json`: all but the pages and the formats.
+/// The contents of `capture.json`. The pages and the formats are in other files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
     pub schema: String,
@@ -32,9 +33,9 @@ pub struct Meta {
     pub kernel: String,
     /// The kernel's version: which build of the release.
     pub kernel_version: String,
-    /// The processor's kind, as `uname` has it.
+    /// The processor architecture, as `uname` prints it.
     pub machine: String,
-    /// Of all numbers in the pages: `little`.
+    /// The byte order of all numbers in the pages: `little`.
     pub byte_order: String,
     /// The trace clock: `mono`.
     pub clock: String,
@@ -47,25 +48,26 @@ pub struct Meta {
     pub buffer_kib: u32,
     /// Whether tracing ended early because memory was full.
     pub memory_full: bool,
-    /// Since when all events are there, in ns of the trace clock, if older ones made room for them.
+    /// The time from which no event is missing, in ns of the trace clock. Set if older events were
+    /// discarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_since_ns: Option<u64>,
     pub events: Vec<EnabledEvent>,
     pub unavailable: Vec<Unreadable>,
     /// The buffers, in the order of the CPUs.
     pub cpus: Vec<CpuMeta>,
-    /// The requested threads; events show their descendants. Empty for all threads.
+    /// The requested threads; events show the threads that they started. Empty for all threads.
     pub asked_for: Vec<u32>,
     /// The tracer's own threads, whose calls are dropped.
     pub tracer: Vec<u32>,
     /// Names of the machine's block devices by their numbers.
     pub device_names: BTreeMap<String, String>,
-    /// Names of threads when tracing began, and of those that were there when it ended.
+    /// The names of threads at the beginning of tracing, and of those at its end.
     pub threads: BTreeMap<u32, String>,
-    /// The processes of those that are not the first thread of one.
+    /// The process of each thread that is not the first thread of its process.
     #[serde(default)]
     pub processes: BTreeMap<u32, u32>,
-    /// The cgroups of processes, then as above.
+    /// The cgroups of processes, at the same moments as the threads.
     #[serde(default)]
     pub cgroups: BTreeMap<u32, String>,
     /// The text of the kernel's `header_page`.
@@ -77,25 +79,25 @@ pub struct Meta {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuMeta {
     pub cpu: u32,
-    /// Only events in the context of the requested threads.
+    /// Whether the buffer has only events in the context of the requested threads.
     #[serde(default)]
     pub of_threads: bool,
     /// The file with its pages.
     pub file: String,
     pub bytes: u64,
-    /// Records that the kernel dropped in all.
+    /// The number of all records that the kernel dropped.
     pub records_lost: u64,
-    /// Those of them that no page mentions: they may be missing anywhere.
+    /// The number of dropped records that no page mentions. Their place is unknown.
     #[serde(default)]
     pub records_lost_unplaced: u64,
 }
 
-/// A moment on two clocks.
+/// One moment, on two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
-    /// On the trace clock, in ns.
+    /// The time on the trace clock, in ns.
     pub mono_ns: u64,
-    /// Since 1970, in ns.
+    /// The time since 1970, in ns.
     pub unix_ns: u64,
 }
 
@@ -110,7 +112,7 @@ impl Moment {
 }
 
 impl Meta {
-    /// Of a trace of this kernel that begins now.
+    /// The description of a trace of this kernel that begins now.
     pub(super) fn begin(options: &Options, enabled: Enabled, header_page: String) -> Meta {
         let (events, unavailable) = enabled;
         let Kernel { release, version } = Kernel::running();
@@ -138,7 +140,7 @@ impl Meta {
         meta
     }
 
-    /// Fails if no event can tell what is waited for.
+    /// Fails if this kernel lacks the events that the trigger needs.
     pub(super) fn check_trigger(&self, trigger: Trigger) -> io::Result<()> {
         let has = |name, field| {
             let mut named = self.events.iter().filter(|event| event.name == name);
@@ -156,7 +158,7 @@ impl Meta {
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 
-    /// How to read the pages; `name` is what problems call the trace.
+    /// The decoder for the pages. Problems call the trace `name`.
     pub(super) fn decoder(&self, name: &Path) -> Result<Decoder, Problem> {
         let in_file = |file| {
             let path = name.join(file);
@@ -167,7 +169,8 @@ impl Meta {
         for event in &self.events {
             let format = Format::parse(&event.format).map_err(in_file(format_path(event)))?;
             let row = table::by_name(event.name.as_bytes());
-            // An event that a later version captured may be unknown here: its records are skipped.
+            // A capture of a later version may have events that are unknown here. Their records are
+            // skipped.
             if let Some(row) = row.filter(|row| row.system == event.system) {
                 decoder.add(row, &format).map_err(in_file(format_path(event)))?;
             }
@@ -176,7 +179,7 @@ impl Meta {
     }
 }
 
-/// An empty file for a CPU's pages; the folder is made if it is not there.
+/// Creates an empty file for a CPU's pages, and the folder if needed.
 pub(super) fn create_pages(dir: &Path, held: &CpuData) -> io::Result<File> {
     fs::create_dir_all(dir)?;
     let path = dir.join(held.file_name());
@@ -184,13 +187,13 @@ pub(super) fn create_pages(dir: &Path, held: &CpuData) -> io::Result<File> {
     file.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
 }
 
-/// The file of an event's format, in the folder.
+/// The path of the file with an event's format.
 fn format_path(event: &EnabledEvent) -> PathBuf {
     Path::new(FORMATS).join(&event.system).join(&event.name)
 }
 
-/// Writes everything to a folder, the description last, so that a folder with one is whole. If it cannot, nothing is
-/// left there, and `held` is as good as before.
+/// Writes everything to a folder. The description comes last, so a folder that has one is complete.
+/// After a failure nothing is left there, and `held` is unchanged.
 pub(super) fn save(dir: &Path, meta: &Meta, held: &mut [CpuData]) -> io::Result<()> {
     let mut all = || -> io::Result<()> {
         fs::create_dir_all(dir)?;
@@ -215,14 +218,15 @@ pub(super) fn save(dir: &Path, meta: &Meta, held: &mut [CpuData]) -> io::Result<
     })
 }
 
-/// Open pages stay readable, so none is lost. A page that cannot be removed was never made.
+/// Removes the files with pages. Pages that are still open stay readable. A file that cannot be
+/// removed was never created.
 pub(super) fn remove_pages<'a>(dir: &Path, held: impl Iterator<Item = &'a CpuData>) {
     for held in held {
         let _ = fs::remove_file(dir.join(held.file_name()));
     }
 }
 
-/// Reads a folder back; the pages stay in their files.
+/// Reads a folder. The pages stay in their files.
 pub(super) fn load(dir: &Path) -> Result<(Meta, Vec<CpuData>), Problem> {
     let path = dir.join(META);
     let mut meta: Meta = serde_json::from_str(&read(&path)?)

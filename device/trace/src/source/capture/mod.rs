@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tracing this kernel now.
+//! Traces the running kernel. `steady trace` calls it.
 //!
-//! `start` makes a tracefs instance, enables the wanted events in it and starts a thread that moves the pages of its
-//! buffers into memory; `stop` removes the instance. Nothing is decoded and nothing is written to a disk meanwhile, so
-//! that the tracer does not disturb the I/O; [`Captured`] is read afterwards.
+//! [`Capture::start`] makes a tracefs instance, enables the needed events in it, and starts a
+//! thread that moves the pages of its buffers into memory. [`Capture::stop`] removes the instance.
+//! Meanwhile nothing is decoded or written to a disk, so that the tracer does not disturb the I/O.
+//! [`Captured`] is read afterwards.
 
 use std::fmt::Display;
 use std::io;
@@ -36,36 +37,38 @@ use enable::enable;
 use reader::Taken;
 use watch::Watch;
 
-/// What to trace, and what that may cost.
+/// The selection to trace, and the limits of its cost.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Only block events of these devices, and of what they lie on; of all devices if empty. Other events do
-    /// not say whose they are.
+    /// Trace block events of these devices and of those below only; empty for all devices. Other
+    /// events do not name a device.
     pub devices: Vec<Dev>,
-    /// How much of the path.
+    /// The level of detail.
     pub detail: Detail,
-    /// Whether to trace `sched_switch` and `sched_waking` of all threads, because any can run on the CPU that a
-    /// thread waits for.
+    /// Whether to trace `sched_switch` and `sched_waking` of all threads. Any thread can run on the
+    /// CPU that another waits for.
     pub sched: bool,
-    /// Calls about names and attributes of files too.
+    /// Whether to trace calls about names and attributes of files.
     pub metadata: bool,
-    /// Events of what threads do only of these and of what they start, and of the program that [`Capture::spawn`]
-    /// starts; the kernel leaves out the others. `None`: of all threads.
+    /// Trace the activity of these threads only, of the threads that they start, and of the program
+    /// that [`Capture::spawn`] starts. The kernel drops events of other threads. `None`: all
+    /// threads.
     pub threads: Option<Vec<u32>>,
-    /// The kernel's buffer per CPU, in KiB. It must hold what happens in [`Options::period`], or in as long as
-    /// other programs keep the reading thread from running.
+    /// The kernel's buffer per CPU, in KiB. It must hold the events of one [`Options::period`], or
+    /// of a longer time if other programs delay the reading thread.
     pub buffer_kib: u32,
-    /// How often the reading thread looks at the buffers.
+    /// The interval at which the reading thread reads the buffers.
     pub period: Duration,
-    /// What it may hold in memory, in bytes.
+    /// The memory limit of the capture, in bytes.
     pub memory_bytes_max: u64,
-    /// If that is full, throw the oldest half of it away instead of ending.
+    /// Whether to discard the oldest half when memory is full, and not to end.
     pub ring: bool,
-    /// End when an I/O has taken too long, and keep what came before, as a ring does.
+    /// End when an I/O fires the trigger, and keep the events before it, as a ring does.
     pub trigger: Option<Trigger>,
-    /// How often [`Reader::intervals`] has new figures.
+    /// The length of the intervals of [`Reader::intervals`].
     pub interval: Option<Duration>,
-    /// Where to go on if that is full, and where the capture is kept. Without it, tracing ends there.
+    /// The folder to keep the capture in; it also continues there when memory is full. Without a
+    /// folder, tracing then ends.
     pub keep: Option<PathBuf>,
 }
 
@@ -92,20 +95,21 @@ fn because(what: impl Display) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
-/// Tracing in progress. Dropping it ends the tracing and discards the capture.
+/// A running capture. Dropping it ends the tracing and discards the data.
 #[derive(Debug)]
 pub struct Capture {
-    // Dropped in this order: the reader holds files of the instances.
+    // Fields are dropped in this order: the reader has open files of the instances.
     pub reader: Reader,
     instance: Instance,
-    /// With what the requested threads do, if only that is traced.
+    /// The instance with the events of the requested threads; `None` if all threads are traced.
     of_threads: Option<Instance>,
     keep: Option<PathBuf>,
     meta: Meta,
 }
 
 impl Capture {
-    /// Begins. `note` gets messages for people, such as of an instance left by a killed run.
+    /// Starts tracing. `note` gets messages for users, such as about the leftover instance of a
+    /// killed run.
     pub fn start(options: &Options, note: &mut dyn FnMut(String)) -> io::Result<Capture> {
         Tracefs::find()?.remove_leftovers(note)?;
         let instance = new_instance(options)?;
@@ -124,7 +128,7 @@ impl Capture {
         let reader = Reader::start(&instances, page_size, options, watch)?;
         if let Some((of_threads, pids)) = of_threads.as_ref().zip(options.threads.as_ref()) {
             of_threads.write("trace_options", "event-fork")?;
-            // Without any, the kernel would trace all.
+            // With an empty list, the kernel would trace all threads.
             if !pids.is_empty() {
                 add_pids(of_threads, pids)?;
                 of_threads.write("tracing_on", "1")?;
@@ -139,16 +143,16 @@ impl Capture {
         self.of_threads.iter().try_for_each(|of_threads| add_pids(of_threads, pids))
     }
 
-    /// Starts a program; also returns which number events have for it.
+    /// Starts a program; also returns its number in events.
     pub fn spawn(&mut self, command: &mut Command) -> io::Result<(Child, u32)> {
         let (child, number, starter) = program::spawn(command, self.of_threads.as_ref())?;
         self.meta.tracer.push(starter);
         Ok((child, number))
     }
 
-    /// Ends the tracing, restores everything and returns the capture; keeps it in the folder if one was named (if it
-    /// cannot, see [`Captured::not_kept`]). `asked_for`: the requested threads, without those that they started; none
-    /// for all.
+    /// Ends the tracing, restores everything and returns the capture. If a folder was named, it
+    /// keeps the capture there ([`Captured::not_kept`] has the error if it cannot). `asked_for`:
+    /// the requested threads, without those that they started; empty for all.
     pub fn stop(self, asked_for: &[u32]) -> io::Result<Captured> {
         let Capture { mut reader, instance, of_threads, keep, mut meta } = self;
         for instance in [&instance].into_iter().chain(&of_threads) {
@@ -188,26 +192,26 @@ impl Capture {
     }
 }
 
-/// Where problems say the file that they are in.
+/// The name in problems where a file's path would be.
 const THIS_KERNEL: &str = "this kernel";
 
-/// That traces nothing yet.
+/// A new instance that traces nothing yet.
 fn new_instance(options: &Options) -> io::Result<Instance> {
     let instance = Instance::create(Tracefs::find()?)?;
     instance.write("trace_clock", "mono")?;
     instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
-    // Names come from the events and from /proc; noting them at each switch of threads costs time.
+    // Names come from the events and from /proc. Recording them at each switch costs time.
     instance.write("trace_options", "norecord-cmd")?;
-    // An instance begins with the settings of the whole kernel. If new records overwrite old ones,
-    // the pages show where some are missing.
+    // A new instance inherits the settings of the whole kernel. With `overwrite`, the pages show
+    // where records are missing.
     instance.write("trace_options", "overwrite")?;
     Ok(instance)
 }
 
-/// Few enough for one write.
+/// The number of PIDs that fit in one write.
 const PIDS_AT_ONCE: usize = 256;
 
-/// The kernel traces these too; an unknown one is no error to it.
+/// Adds threads to those that the kernel traces. It ignores an unknown number.
 fn add_pids(of_threads: &Instance, pids: &[u32]) -> io::Result<()> {
     pids.chunks(PIDS_AT_ONCE).try_for_each(|pids| {
         let numbers: Vec<String> = pids.iter().map(u32::to_string).collect();
@@ -215,7 +219,7 @@ fn add_pids(of_threads: &Instance, pids: &[u32]) -> io::Result<()> {
     })
 }
 
-/// How many records a CPU's buffer lost for one of these reasons, from its `stats`.
+/// The number of records that a CPU's buffer lost for one of these reasons, from its `stats`.
 fn sum(stats: &str, reasons: &[&str]) -> u64 {
     let values = stats.lines().filter_map(|line| line.split_once(": "));
     let lost = values.filter(|(reason, _)| reasons.contains(reason));

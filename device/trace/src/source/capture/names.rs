@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names and numbers of threads, from `/proc`.
+//! Reads the names, processes and cgroups of threads from `/proc`, at the beginning and end of a
+//! capture.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,8 +9,8 @@ use super::folder::Meta;
 use crate::source::pid_namespace;
 
 impl Meta {
-    /// All threads that are there now, as far as they stay long enough to be read. None where they have other numbers
-    /// than in events.
+    /// Adds all present threads, except those that end while they are read. It adds none in a
+    /// namespace with other numbers than those in events.
     pub(super) fn add_threads(&mut self) {
         if pid_namespace::other_than_initial().is_some() {
             return;
@@ -30,12 +31,13 @@ impl Meta {
     }
 }
 
-/// The threads of a process, none if it is gone.
+/// The threads of a process; empty if the process is gone.
 pub fn threads_of(process: u32) -> BTreeSet<u32> {
     numbers(&format!("/proc/{process}/task"))
 }
 
-/// In the hierarchy of version 2 or, of version 1, in that of the controller of I/O; `None` if the process is gone.
+/// The cgroup of a process, in the hierarchy of version 2, or in that of the I/O controller of
+/// version 1. `None` if the process is gone.
 fn cgroup_of(process: u32) -> Option<String> {
     let lines = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     let fields = |line: &str| -> Option<(bool, String)> {
@@ -43,7 +45,7 @@ fn cgroup_of(process: u32) -> Option<String> {
         let (controllers, path) = (fields.next()?, fields.next()?);
         Some((controllers.split(',').any(|name| name == "blkio"), path.to_string()))
     };
-    // That of version 2 is the last line, and has controllers only where version 1 has none.
+    // The line of version 2 comes last. It names controllers only on systems without version 1.
     let all: Vec<(bool, String)> = lines.lines().filter_map(fields).collect();
     let found = all.iter().find(|(has_io, _)| *has_io).or(all.last());
     found.map(|(_, path)| path.clone())

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starts the program to trace, in a separate thread that the kernel traces. The kernel then also
-//! traces the program from its first moment on, and forgets the thread when it ends.
+//! Starts the program to trace, in a separate thread that the kernel traces. The kernel then traces
+//! the program from its first moment on, and forgets the thread when it ends.
 //!
-//! In a PID namespace other than the initial one, no call returns the numbers that events will
-//! have. There the thread uses an instance of its own, which shows two events with such numbers: a
-//! mark, and the start of the program.
+//! Only in the initial PID namespace does a call return the numbers that events have. In another
+//! one, the thread uses a separate instance. It shows two events with such numbers: a mark, and the
+//! start of the program.
 
 use std::io;
 use std::process::{Child, Command};
@@ -18,10 +18,10 @@ use crate::source::tracefs::{Instance, Tracefs};
 
 const MARK: &str = "steady";
 
-/// A program, its number in events and that of the thread that started it.
+/// The program, its number in events, and the number of the thread that started it.
 pub(super) type Started = (Child, u32, u32);
 
-/// `of_threads` traces it from its start on.
+/// Starts the program; `of_threads` traces it from its start on.
 pub(super) fn spawn(command: &mut Command, of_threads: Option<&Instance>) -> io::Result<Started> {
     let start = || match pid_namespace::other_than_initial() {
         None => spawn_here(command, of_threads),
@@ -34,7 +34,7 @@ pub(super) fn spawn(command: &mut Command, of_threads: Option<&Instance>) -> io:
     })
 }
 
-/// By the calling thread.
+/// Starts the program in the calling thread, in the initial PID namespace.
 fn spawn_here(command: &mut Command, of_threads: Option<&Instance>) -> io::Result<Started> {
     let parent = gettid().as_raw_nonzero().get().unsigned_abs();
     trace_thread(of_threads, parent)?;
@@ -49,7 +49,7 @@ fn trace_thread(of_threads: Option<&Instance>, number: u32) -> io::Result<()> {
     of_threads.write("tracing_on", "1")
 }
 
-/// By the calling thread, where events number it otherwise.
+/// Starts the program in the calling thread, in another PID namespace.
 fn spawn_elsewhere(command: &mut Command, of_threads: Option<&Instance>) -> io::Result<Started> {
     let instance = Instance::create(Tracefs::find()?)?;
     instance.write("events/sched/sched_process_fork/enable", "1")?;
@@ -61,12 +61,13 @@ fn spawn_elsewhere(command: &mut Command, of_threads: Option<&Instance>) -> io::
     let mut child = command.spawn()?;
     let started = |text: String| parse(&text)?.1;
     let number = instance.read("trace").and_then(|text| started(text).ok_or(not_seen("start")));
-    // Without its number nothing of it would be shown. If it has ended, this fails.
+    // Without its number, nothing of the program would be shown. Killing it fails if it has ended.
     let number = number.inspect_err(|_| drop(child.kill().and_then(|()| child.wait())))?;
     Ok((child, number, parent))
 }
 
-/// From the text of `trace`: who wrote the mark, and the first process that it started then, if any.
+/// Parses the text of `trace`: the thread that wrote the mark, and the first process that it
+/// started after it.
 fn parse(text: &str) -> Option<(u32, Option<u32>)> {
     let mark = format!(": tracing_mark_write: {MARK}");
     let mut lines = text.lines().skip_while(|line| !line.ends_with(&mark));
@@ -77,7 +78,7 @@ fn parse(text: &str) -> Option<(u32, Option<u32>)> {
     Some((parent, child.and_then(|(_, number)| number.trim().parse().ok())))
 }
 
-/// `  NAME-NUMBER   [CPU] ...`, where NAME may hold anything.
+/// The thread's number in `  NAME-NUMBER   [CPU] ...`, where NAME may contain any text.
 fn thread_of(line: &str) -> Option<u32> {
     let before_time = line.split_once(": ")?.0;
     before_time.rsplit_once(" [")?.0.trim_end().rsplit_once('-')?.1.parse().ok()

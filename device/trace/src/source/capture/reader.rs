@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that moves the pages of all CPUs' buffers into memory.
+//! The thread that moves the pages of all CPUs' buffers into memory. [`super::Capture`] starts and
+//! ends it.
 //!
-//! It wakes at fixed times instead of waiting for pages: a writer with a waiting reader has to look whether to
-//! wake it. While tracing it takes full pages only, which the kernel moves through a pipe without a copy of
-//! its own; a page that is being filled would be copied record by record.
+//! It wakes at fixed times and does not wait for pages, because a waiting reader makes each writer
+//! check whether to wake it. While tracing it reads full pages only: the kernel moves these through
+//! a pipe without a copy. It would copy a partly filled page record by record.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -25,27 +26,27 @@ use super::watch::{Interval, Slow, Watch};
 use super::{Options, because};
 use crate::source::tracefs::Instance;
 
-/// Pages move through a pipe in such pieces, if the system allows one as large.
+/// The requested capacity of the pipe. The system may grant less.
 const PIPE_BYTES: usize = 1 << 20;
 
 const PRIORITY: u8 = 1;
 
-/// How often a page that is not full is taken too, where somebody looks at the events.
+/// The interval at which partly filled pages are read too, if events are looked at while tracing.
 const PARTS_EVERY: Duration = Duration::from_millis(500);
 
-/// Why the thread ended the tracing.
+/// The reason why the thread ended the tracing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
     MemoryFull,
-    /// This I/O took longer than it may.
+    /// This I/O exceeded the trigger's limit.
     Slow(Slow),
 }
 
-/// The thread, from outside.
+/// The handle of the thread.
 #[derive(Debug)]
 pub struct Reader {
     thread: Option<JoinHandle<io::Result<Taken>>>,
-    /// Dropped to end it.
+    /// Dropping it ends the thread.
     end: Option<Sender<()>>,
     reason: Arc<OnceLock<EndReason>>,
     intervals: Receiver<Vec<Interval>>,
@@ -54,9 +55,10 @@ pub struct Reader {
 #[derive(Debug, Default)]
 pub struct Taken {
     pub held: Vec<CpuData>,
-    /// Why the folder could not take it when memory was full; then all of it is in memory.
+    /// The error that prevented continuing in the folder when memory was full. All data is then in
+    /// memory.
     pub no_room: Option<io::Error>,
-    /// Since when all events are there, in ns, if older ones had to make room.
+    /// The time in ns from which no event is missing, if older events were discarded.
     pub kept_since_ns: Option<u64>,
 }
 
@@ -67,18 +69,20 @@ struct Work {
     options: Options,
     no_room: Option<io::Error>,
     reason: Arc<OnceLock<EndReason>>,
-    /// When the older pages of a ring may begin, and when the present ones may, in ns; `None` with the trace.
+    /// The earliest times of the older and of the present pages of a ring, in ns. `None`: the
+    /// beginning of the trace.
     since_ns: (Option<u64>, Option<u64>),
     watch: Option<Watch>,
     parts_taken: Instant,
     interval_began: Instant,
     intervals: Sender<Vec<Interval>>,
-    /// End the tracing by `0`.
+    /// Writing `0` to these files ends the tracing.
     tracing_on: Vec<File>,
 }
 
 impl Reader {
-    /// Starts it for all CPUs of these instances; the second is of the requested threads.
+    /// Starts the thread for all CPUs of these instances. The second instance has the events of the
+    /// requested threads.
     pub fn start(
         instances: &[&Instance],
         page_size: usize,
@@ -123,24 +127,25 @@ impl Reader {
         Ok(Reader { thread: Some(thread), end: Some(end), reason, intervals })
     }
 
-    /// Whether it has ended without being told to, because memory is full or reading failed; [`Capture::stop`] says which.
+    /// Whether the thread has ended by itself, because memory is full or reading failed;
+    /// [`Capture::stop`] returns the reason.
     ///
     /// [`Capture::stop`]: super::Capture::stop
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
-    /// The figures of each interval that is over and was not asked for yet.
+    /// The statistics of each interval that has ended since the last call.
     pub fn intervals(&self) -> impl Iterator<Item = Vec<Interval>> {
         self.intervals.try_iter()
     }
 
-    /// Why it has, unless reading failed.
+    /// The reason why the thread ended, unless reading failed.
     pub fn end_reason(&self) -> Option<EndReason> {
         self.reason.get().cloned()
     }
 
-    /// Tracing is off: takes the rest.
+    /// Reads the rest; tracing must be off.
     pub fn finish(&mut self) -> io::Result<Taken> {
         self.end = None;
         let Some(thread) = self.thread.take() else { return Ok(Taken::default()) };
@@ -151,15 +156,16 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // The thread holds files of the instance, which could not be removed.
+        // The thread has open files of the instance, which could not be removed otherwise.
         let _ = self.finish();
     }
 }
 
 impl Work {
     fn run(mut self, is_told: impl Fn() -> bool) -> io::Result<Taken> {
-        // Else busy programs keep it waiting until a buffer is full and events are lost. It runs for
-        // short moments, and the lowest real-time priority is enough; where it is refused, losses are reported.
+        // Without a real-time priority, busy programs delay this thread until a buffer is full and
+        // events are lost. The thread runs briefly, so the lowest priority suffices. If the kernel
+        // refuses it, losses are reported.
         let _ = set_fifo(PRIORITY);
         while self.make_room() && !is_told() {
             self.take_full_pages()?;
@@ -179,7 +185,8 @@ impl Work {
         Ok(Taken { held, no_room: self.no_room, kept_since_ns: self.since_ns.0 })
     }
 
-    /// An I/O that took too long, if somebody wants to know. Sends the figures of an interval that is over.
+    /// Looks at the new events: returns an I/O that fired the trigger, and sends the statistics of
+    /// an interval that is over.
     fn look(&mut self) -> io::Result<Option<Slow>> {
         let Some(watch) = &mut self.watch else { return Ok(None) };
         if self.parts_taken.elapsed() >= PARTS_EVERY {
@@ -191,7 +198,7 @@ impl Work {
         let slow = watch.look(self.cpus.iter().map(|(_, held)| held));
         if self.options.interval.is_some_and(|interval| self.interval_began.elapsed() >= interval) {
             self.interval_began = Instant::now();
-            // Nobody may listen any more.
+            // The receiver may be gone.
             let _ = self.intervals.send(watch.interval());
         }
         Ok(slow)
@@ -201,10 +208,11 @@ impl Work {
         self.cpus.iter().try_for_each(|(raw, held)| self.pipe.move_pages(raw, &held.file))
     }
 
-    /// If memory is full, goes on in the folder, or without the older pages; false if neither can be.
+    /// Makes room when memory is full: continues in the folder, or discards the older pages.
+    /// Returns false if neither is possible.
     fn make_room(&mut self) -> bool {
         let held_bytes: u64 = self.cpus.iter().map(|(_, held)| bytes(&held.file)).sum();
-        // Of a ring, those before the present ones have the other half.
+        // In a ring, the older pages have the other half.
         let is_ring = self.options.ring || self.options.trigger.is_some();
         let part = if is_ring { 2 } else { 1 };
         if held_bytes < self.options.memory_bytes_max / part {
@@ -234,7 +242,7 @@ impl Work {
         Ok(())
     }
 
-    /// The present pages become the older ones.
+    /// Discards the older pages; the present pages become the older ones.
     fn throw_away_older(&mut self) -> io::Result<()> {
         let fresh: Vec<File> = self.cpus.iter().map(|_| in_memory()).collect::<io::Result<_>>()?;
         for ((_, held), fresh) in self.cpus.iter_mut().zip(fresh) {
@@ -255,7 +263,7 @@ struct Pipe {
 impl Pipe {
     fn new(page_size: usize) -> io::Result<Pipe> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        // A page of the buffer may be larger than one of memory; the kernel rounds up.
+        // A page of the buffer may be larger than a page of memory; the kernel rounds up.
         let bytes = fcntl_setpipe_size(&write, PIPE_BYTES)
             .or_else(|_| fcntl_setpipe_size(&write, page_size))?;
         Ok(Pipe { read, write, bytes })
@@ -280,8 +288,8 @@ impl Pipe {
     }
 }
 
-/// Takes what is in the page that is being filled; false if there is nothing. To take all, tracing must be off: reading
-/// may be traced itself.
+/// Reads the data of a partly filled page; false if there is none. Tracing must be off to get all
+/// data, because reading may be traced itself.
 fn take_part(raw: &mut File, held: &mut CpuData, page_size: usize) -> io::Result<bool> {
     let mut page = vec![0; page_size];
     match raw.read(&mut page) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looks at events while they are traced: for an I/O that takes longer than it may, and for the figures of each interval.
+//! Looks at events while they are traced, for the trigger and for the statistics of each interval.
+//! The reading thread calls it.
 //!
-//! An I/O here is what can be told without following all events: a request, from its bio to its completion; a call that
-//! makes data durable; a pause by dirty throttling. Pages of different CPUs are not read in the order of time, so an end
-//! may be seen before its beginning.
+//! An I/O here is one that can be recognized without following all events: a request, from its bio
+//! to its completion; a call that makes data durable; a pause by dirty throttling. Pages of
+//! different CPUs are not read in time order, so an end may come before its beginning.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -17,15 +18,16 @@ use crate::source::decode::Decoder;
 use crate::source::ring::{self, Entry};
 use Mark::{Begun, Ended};
 
-/// More without a counterpart are stale.
+/// The number of unpaired events to keep. With more, all of them are stale.
 const OPEN_MAX: usize = 65_536;
 
-/// Which I/O takes too long.
+/// The condition that ends the tracing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// One that takes longer, and, if a class is given, is a request of this class. Of a call the class is not known.
+    /// An I/O takes longer than this. With a class, only requests of this class count; the class of
+    /// a call is unknown.
     Above(Duration, Option<Class>),
-    /// A real-time request of which k2 says that it was late.
+    /// k2 reports a late real-time request.
     Late,
 }
 
@@ -36,12 +38,12 @@ impl Trigger {
     }
 }
 
-/// Which I/O took how long.
+/// The I/O that fired the trigger, and its duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slow {
-    /// Such as `read on 8:0 sector 2048`.
+    /// The I/O in words, such as `read on 8:0 sector 2048`.
     pub what: String,
-    /// Of a request.
+    /// The device and sector of a request.
     pub place: Option<(Dev, u64)>,
     pub ns: u64,
 }
@@ -52,12 +54,12 @@ impl std::fmt::Display for Slow {
     }
 }
 
-/// Of one interval: all I/Os of one kind that ended in it.
+/// The statistics of an interval: all I/Os of one kind that ended in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
-    /// Of requests.
+    /// The device of requests.
     pub dev: Option<Dev>,
-    /// Such as `read`, `fsync`.
+    /// The operation, such as `read` or `fsync`.
     pub what: &'static str,
     pub times: Distribution,
 }
@@ -72,11 +74,11 @@ type Kind = (Option<Dev>, &'static str);
 pub struct Watch {
     decoder: Decoder,
     trigger: Option<Trigger>,
-    /// Of I/Os that ended since the last interval, in ns; `None` if nobody wants to know.
+    /// The times of I/Os that ended in this interval, in ns; `None` if no interval was requested.
     ended_ns: Option<BTreeMap<Kind, Vec<u64>>>,
-    /// So much of each buffer has been looked at, in bytes.
+    /// The number of bytes of each buffer that have been looked at.
     pub seen: Vec<u64>,
-    /// Beginnings and ends that wait for the other.
+    /// Beginnings and ends whose counterpart has not come.
     unpaired: HashMap<Key, Mark>,
 }
 
@@ -86,7 +88,7 @@ impl Watch {
         Watch { decoder, trigger, ended_ns, seen: Vec::new(), unpaired: HashMap::new() }
     }
 
-    /// Looks at what has come since the last time; the first I/O that took too long.
+    /// Looks at the events since the last call. Returns the first I/O that fired the trigger.
     pub fn look<'a>(&mut self, buffers: impl Iterator<Item = &'a CpuData>) -> Option<Slow> {
         let mut slow = None;
         for (place, buffer) in buffers.enumerate() {
@@ -94,7 +96,7 @@ impl Watch {
             let page_size = self.decoder.page.page_size;
             while let Ok(Some(page)) = page_at(&buffer.file, self.seen[place], page_size) {
                 self.seen[place] += page.len() as u64;
-                // Reading the whole trace reports unreadable entries.
+                // An unreadable entry is reported when the whole trace is read.
                 for entry in ring::entries(&page, &self.decoder.page).into_iter().flatten() {
                     let Ok(Entry::Record { time_ns, data, .. }) = entry else { continue };
                     let Ok(Some(event)) = self.decoder.decode(time_ns, buffer.cpu, data) else {
@@ -107,7 +109,7 @@ impl Watch {
         slow
     }
 
-    /// The figures since the last time.
+    /// The statistics since the last call.
     pub fn interval(&mut self) -> Vec<Interval> {
         let ended_ns = self.ended_ns.as_mut().map(std::mem::take).unwrap_or_default();
         let figures = ended_ns.into_iter().filter_map(|((dev, what), ns)| {
@@ -134,7 +136,7 @@ impl Watch {
         self.trigger?.has_fired(took).then(|| Slow { what: what(), place, ns: took.ns })
     }
 
-    /// Which I/O is known with this event to have taken how long.
+    /// The I/O that this event completes the knowledge of, and its duration.
     fn took(&mut self, event: &Event) -> Option<(Key, Took)> {
         let at_ns = event.time_ns;
         let request = |of: Extent| (Some(of.dev), of.sector, of.op.kind.into_str());
@@ -155,7 +157,8 @@ impl Watch {
         Some((key, self.pair(key, mark)?))
     }
 
-    /// How long it took, if its other end was seen already. A second beginning (a request is issued) is of the same.
+    /// The duration, if the other end was seen before. A second beginning (the issue of a request)
+    /// belongs to the same I/O.
     fn pair(&mut self, key: Key, mark: Mark) -> Option<Took> {
         let mark = match (self.unpaired.remove(&key), mark) {
             (Some(Begun(begun_ns)), Ended(ended_ns, class))
@@ -175,7 +178,8 @@ impl Watch {
     }
 }
 
-/// When, in ns; an end with the class of a request, which its first event does not have.
+/// The time of a beginning or an end, in ns. An end has the class of the request; the first event
+/// has none.
 #[derive(Clone, Copy, Debug)]
 enum Mark {
     Begun(u64),

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ftrace's text: the files `trace` and `trace_pipe`, and what `trace-cmd report` prints.
+//! Reads ftrace's text for [`super::Text`]: the files `trace` and `trace_pipe`, and the output of
+//! `trace-cmd report`.
 //!
-//! A line is `COMM-PID [TGID] [CPU] FLAGS TIME: NAME: VALUES`; in the latency format the CPU's number and the
-//! flags are one word, and `trace` counts µs from the first event. TGID and FLAGS may be missing.
+//! A line is `COMM-PID [TGID] [CPU] FLAGS TIME: NAME: VALUES`. In the latency format the CPU's
+//! number and the flags are one word, and `trace` counts µs from the first event. TGID and FLAGS
+//! may be missing.
 
 use std::borrow::Cow;
 
 use super::scan::{Scan, number};
 use super::{Head, Line, NAME_BYTES_MAX, found};
 
-/// What `line` says. `overwritten`: the heading said that events were overwritten before the file was read.
+/// Parses one line. `overwritten`: the heading said that events were overwritten before the file
+/// was read.
 pub fn read<'a>(line: &'a [u8], overwritten: &mut bool) -> Result<Line<'a>, String> {
     match line {
         [b'#', ..] => heading(line, overwritten),
@@ -17,7 +20,7 @@ pub fn read<'a>(line: &'a [u8], overwritten: &mut bool) -> Result<Line<'a>, Stri
             let expected = || format!("expected CPU:NUMBER [LOST COUNT EVENTS] {}", found(line));
             lost(line).ok_or_else(expected)
         }
-        // The calls of a stack.
+        // A line of a stack trace.
         [b' ', b'=', b'>', ..] | [b'=', b'>', ..] => Ok(Line::Skipped),
         _ => match head(line) {
             Ok((head, event)) => named(head, event),
@@ -27,7 +30,7 @@ pub fn read<'a>(line: &'a [u8], overwritten: &mut bool) -> Result<Line<'a>, Stri
     }
 }
 
-/// Of trace-cmd.
+/// Whether the line belongs to the heading that trace-cmd prints.
 fn is_heading(line: &[u8]) -> bool {
     let is_count = |count: &[u8]| number::<u32>(count).is_some();
     let of_cpu = line.strip_prefix(b"CPU ").and_then(|rest| rest.strip_suffix(b" is empty"));
@@ -47,13 +50,14 @@ fn heading<'a>(line: &[u8], overwritten: &mut bool) -> Result<Line<'a>, String> 
         *overwritten = count > 0;
         return Ok(if count > 0 { Line::Lost { cpu: None, count } } else { Line::Nothing });
     }
-    // Printed only if events were overwritten: those of this CPU begin here, later than others.
+    // Printed only if events were overwritten: the events of this CPU begin here, later than those
+    // of other CPUs.
     let begins = line.strip_prefix(b"##### CPU ").filter(|_| *overwritten);
     let cpu = begins.and_then(|begins| Scan(begins).number());
     Ok(cpu.map_or(Line::Nothing, |cpu| Line::Lost { cpu: Some(cpu), count: 0 }))
 }
 
-/// `KEPT/WRITTEN`: how many were overwritten.
+/// The number of overwritten events, from `KEPT/WRITTEN`.
 fn overwritten_count(numbers: &[u8]) -> Option<u64> {
     let mut scan = Scan(numbers);
     let kept = scan.number()?;
@@ -61,7 +65,8 @@ fn overwritten_count(numbers: &[u8]) -> Option<u64> {
     Some(scan.number::<u64>()?.saturating_sub(kept))
 }
 
-/// `CPU:1 [LOST 12 EVENTS]`, `CPU:1 [LOST EVENTS]`, and of trace-cmd `CPU:1 [12 EVENTS DROPPED]`, `CPU:1 [EVENTS DROPPED]`
+/// `CPU:1 [LOST 12 EVENTS]`, `CPU:1 [LOST EVENTS]`, and from trace-cmd `CPU:1 [12 EVENTS DROPPED]`,
+/// `CPU:1 [EVENTS DROPPED]`
 fn lost(line: &[u8]) -> Option<Line<'_>> {
     let mut scan = Scan(line);
     scan.text(b"CPU:")?;
@@ -77,13 +82,15 @@ fn lost(line: &[u8]) -> Option<Line<'_>> {
     Some(Line::Lost { cpu, count })
 }
 
-/// The head of a line and the event behind it; or where the time should be, if all before it is there.
+/// The head of a line and the event after it. On failure: the text at the place of the time, if
+/// everything before it could be read.
 fn head(line: &[u8]) -> Result<(Head, &[u8]), Option<&[u8]>> {
     let mut start = Scan(line);
     start.spaces();
     let mut at_time = None;
     let mut found = head_from(start.0, &mut at_time);
-    // trace-cmd prints the name of a buffer (`record -B`) or of one of several files before the thread's: `buffer:      dd`.
+    // trace-cmd prints the name of a buffer (`record -B`) or of one of several files before the
+    // thread's name: `buffer:      dd`.
     let mut rest = start.0;
     while found.is_none() {
         let Some(colon) = rest.windows(2).position(|pair| pair == b": ") else { break };
@@ -93,7 +100,8 @@ fn head(line: &[u8]) -> Result<(Head, &[u8]), Option<&[u8]>> {
     found.ok_or(at_time)
 }
 
-/// The name ends before the first `-` with which the line fits.
+/// A thread's name may contain `-`. It ends before the first `-` with which the rest of the line
+/// can be read.
 fn head_from<'a>(text: &'a [u8], at_time: &mut Option<&'a [u8]>) -> Option<(Head, &'a [u8])> {
     let longest = text.len().min(NAME_BYTES_MAX + 1);
     (0..longest).filter(|end| text[*end] == b'-').find_map(|end| {
@@ -137,8 +145,8 @@ fn at_cpu<'a>(scan: &mut Scan<'a>, at_time: &mut Option<&'a [u8]>) -> Option<(u3
     Some((cpu, flags, time_ns?))
 }
 
-/// `CPUFLAGS TIME: ` or `CPUFLAGS TIMEus : `. A mark of how long it was until the next event, or a space, is behind the
-/// time.
+/// `CPUFLAGS TIME: ` or `CPUFLAGS TIMEus : `. A space or a mark for the delay until the next event
+/// follows the time.
 fn at_latency<'a>(scan: &mut Scan<'a>) -> Option<(u32, &'a [u8], u64)> {
     let cpu = scan.number()?;
     let flags = scan.while_is(|byte| !matches!(byte, b' ' | b':'));
@@ -158,7 +166,7 @@ fn at_latency<'a>(scan: &mut Scan<'a>) -> Option<(u32, &'a [u8], u64)> {
     Some((cpu, flags, us?.checked_mul(1000)?))
 }
 
-/// Why the head is none.
+/// The reason why a line has no readable head.
 fn no_head<'a>(line: &[u8], at_time: Option<&[u8]>) -> Result<Line<'a>, String> {
     let Some(time) = at_time else {
         return Err(format!("expected COMM-PID [CPU] TIME: EVENT {}", found(line)));
@@ -173,7 +181,8 @@ fn no_head<'a>(line: &[u8], at_time: Option<&[u8]>) -> Result<Line<'a>, String> 
     Err(format!("expected a time as SECONDS.DECIMALS: (6 or 9 decimals) {}", found(time)))
 }
 
-/// `NAME: VALUES`, `sys_read(fd: 3, …)`, `sys_read -> 0x40`, or, of the function tracer, `name <-caller`.
+/// Parses `NAME: VALUES`, `sys_read(fd: 3, …)`, `sys_read -> 0x40`, or the function tracer's `name
+/// <-caller`.
 fn named(head: Head, text: &[u8]) -> Result<Line<'_>, String> {
     if text.starts_with(b"<stack trace>") || text.starts_with(b"<user stack trace>") {
         return Ok(Line::Skipped);
@@ -192,7 +201,7 @@ fn named(head: Head, text: &[u8]) -> Result<Line<'_>, String> {
         [b' ', b'<', b'-', ..] => None,
         _ => return Err(format!("expected EVENT: VALUES {}", found(text))),
     };
-    // No event is called nothing.
+    // An empty name is the name of no event.
     let event = event.unwrap_or_default();
     let values = values.strip_prefix(b":").unwrap_or(values);
     Ok(Line::Event { head, name: event, values })

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sources that are text: one event on a line.
 //!
-//! [`Text`] does what they have in common: it counts lines, keeps events in the order of their time, and makes
-//! a [`Problem`] of every line that is not understood as a whole.
+//! [`Text`] does the common part: it counts lines, sorts events by time, and makes a [`Problem`] of
+//! every line that it cannot parse completely. `files` opens one per file.
 
 mod ftrace;
 mod pattern;
@@ -24,31 +24,32 @@ use crate::sched::{Context, Waking};
 
 /// No line of a trace is longer.
 const LINE_LENGTH_MAX: usize = 64 * 1024;
-/// How many events are held back to see whether an earlier one comes: tools that merge the events of several CPUs
-/// while these go on can print neighbours the wrong way round.
+/// The number of events that are held back until an earlier one can no longer come. Tools that
+/// merge the events of running CPUs can print neighbours in the wrong order.
 const HELD_BACK: usize = 1024;
-/// A thread's name, as the kernel keeps it.
+/// The kernel's limit of a thread's name.
 const NAME_BYTES_MAX: usize = 15;
 
 enum Line<'a> {
-    /// A heading, or nothing.
+    /// A heading, or an empty line.
     Nothing,
-    /// Part of an event that is not needed.
+    /// A part of an event that is not needed.
     Skipped,
     Event {
         head: Head,
-        /// Without its system.
+        /// The event's name without its system.
         name: Cow<'a, [u8]>,
         values: &'a [u8],
     },
-    /// Before the next event, events were lost.
+    /// Events were lost before the next event.
     Lost {
-        /// If the line does not say, that of the next event, or none that is known at the end.
+        /// The CPU. If the line has none, it is the CPU of the next event, or unknown at the end of
+        /// the file.
         cpu: Option<u32>,
-        /// 0 if it is not known.
+        /// The number of lost events; 0 if unknown.
         count: u64,
     },
-    /// Neither this line nor what comes behind it can be used: this is why.
+    /// Reading stops here, for this reason.
     Stop(String),
 }
 
@@ -66,7 +67,8 @@ impl Head {
         Head { time_ns, cpu, pid, comm: Comm::new(comm), context: None }
     }
 
-    /// `d.h1.`: the third letter says what came over the thread.
+    /// Adds the context from flags such as `d.h1.`. The third letter is the interrupt or softirq
+    /// that runs on top of the thread.
     fn with_flags(self, flags: &[u8]) -> Head {
         let context = flags.get(2).and_then(|letter| match letter {
             b'.' => Some(Context::Thread),
@@ -78,7 +80,7 @@ impl Head {
     }
 }
 
-/// Where something else was expected: the first 40 bytes, printable.
+/// For errors: the text that was found instead of the expected one, up to 40 bytes, printable.
 fn found(text: &[u8]) -> String {
     match text {
         [] => "at the end of the line".to_owned(),
@@ -92,20 +94,21 @@ pub struct Text<'a> {
     format: Format,
     file: String,
     line_number: u64,
-    /// Events that were read and not yet given, by time and, at the same time, as they came.
+    /// Events that were read and not yet returned, by time; equal times stay in the order of the
+    /// file.
     held: BTreeMap<(u64, u64), Event>,
     pushed: u64,
     released_ns: u64,
     overwritten: bool,
-    /// Losses are printed without a time, before the first event behind them.
+    /// Losses have no time of their own; they get that of the next event.
     lost: Vec<(Option<u32>, u64)>,
-    /// How many events were read that are not needed, so far.
+    /// The number of events so far that are read but not needed.
     pub skipped: u64,
     ended: bool,
 }
 
 impl<'a> Text<'a> {
-    /// The events in `reader`, which is called `file` in problems.
+    /// Reads the events in `reader`. Problems call it `file`.
     pub fn new(format: Format, reader: impl BufRead + 'a, file: &str) -> Text<'a> {
         Text {
             reader: Box::new(reader),
@@ -122,7 +125,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The next line, without its end and a byte order mark; `None` at the end of the file.
+    /// The next line, without its line end and without a byte order mark; `None` at the end of the
+    /// file.
     fn read_line<'l>(&mut self, line: &'l mut Vec<u8>) -> Result<Option<&'l [u8]>, String> {
         line.clear();
         let mut limited = (&mut self.reader).take(LINE_LENGTH_MAX as u64);
@@ -149,7 +153,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Takes what `line` says.
+    /// Parses a line and keeps its event or loss.
     fn take(&mut self, line: &[u8]) -> Result<(), String> {
         let line = match self.format {
             Format::Perf => perf::read(line)?,
@@ -198,7 +202,8 @@ impl<'a> Text<'a> {
     }
 }
 
-/// `None` if nobody here needs it. All of the values must be understood; nothing is guessed from a part.
+/// Decodes an event; `None` if the event is not needed. All of its values must be understood,
+/// because a part of them may mislead.
 fn event(head: &Head, name: &[u8], values: &[u8]) -> Result<Option<Event>, String> {
     let Some(row) = table::by_name(name) else { return Ok(None) };
     let values = values.trim_ascii_start();

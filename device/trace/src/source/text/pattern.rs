@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the values of an event's line by a pattern that says how the kernel prints it.
+//! Parses the values of an event's line with a pattern of the kernel's output. `table` has the
+//! patterns.
 //!
-//! A pattern is text that must stand there, with fields between, each as `{name:kind}`; without a name it is read and
-//! dropped. `{*}` is anything. All of the line must fit. No regular expressions: they took most of the time that a long
-//! trace needs.
+//! A pattern is literal text with fields between, each as `{name:kind}`. A field without a name is
+//! read and dropped, and `{*}` matches anything. The whole line must match. Regular expressions
+//! took most of the time that a long trace needs.
 
 use super::scan::Scan;
 use super::{NAME_BYTES_MAX, found};
@@ -22,49 +23,52 @@ enum Kind {
     Dev,
     /// Operation and flags.
     Capitals,
-    /// perf cannot name the class and prints its number; some kernels print no hint. May be absent, with the space behind.
+    /// An I/O priority. perf prints the class as a number, and some kernels print no hint. The
+    /// field and the space after it may be absent.
     Priority,
     Word,
-    /// Arguments that are not in parentheses.
+    /// Arguments without parentheses.
     Arguments,
-    /// A name may hold anything, also what stands behind it: the longest with which the line fits.
+    /// A thread's name, which may contain any text, also the text that follows it. The longest
+    /// match counts.
     Name,
-    /// The shortest with which the line fits.
+    /// Any text; the shortest match counts.
     Any,
 }
 
 #[derive(Debug)]
 struct Piece {
     kind: Kind,
-    /// The number of the field.
+    /// The field's number.
     slot: Option<usize>,
-    /// What to call it where something else stands.
+    /// The field's name in errors.
     called: String,
 }
 
 #[derive(Debug)]
 pub struct Pattern(Vec<Piece>);
 
-/// Whether what is left of a line fits what is left of a pattern.
+/// The result of matching the rest of a line with the rest of a pattern.
 #[derive(PartialEq)]
 enum Fit {
     Whole,
     Not,
-    /// It does not, from any later place either.
+    /// No match, from no later place either.
     Never,
 }
 
-/// A line, while it is compared with a pattern.
+/// A line that is being matched with a pattern.
 struct Reading<'p, 'a> {
     pieces: &'p [Piece],
     line: &'a [u8],
     values: Values<'a>,
-    /// How many pieces fitted, and where the next one should be.
+    /// The number of pieces that matched in the best attempt, and the place where the next one was
+    /// expected.
     furthest: (usize, usize),
 }
 
 impl Pattern {
-    /// `names`: what the fields are called, by their number.
+    /// Compiles a pattern. `names` are the fields' names, by number.
     pub fn new(text: &str, names: &[&str]) -> Pattern {
         let mut pieces = Vec::new();
         for part in text.split_inclusive('}') {
@@ -85,7 +89,8 @@ impl Pattern {
         Pattern(pieces)
     }
 
-    /// The values of a line that fits; or how many pieces do, and the expected text after them.
+    /// The values of a matching line. Otherwise the number of pieces that match, and the text
+    /// expected after them.
     pub fn read<'a>(&self, line: &'a [u8]) -> Result<Values<'a>, (usize, String)> {
         let mut reading =
             Reading { pieces: &self.0, line, values: Values::default(), furthest: (0, 0) };
@@ -98,7 +103,7 @@ impl Pattern {
     }
 }
 
-/// By the letter, and what to call it if not by its name.
+/// The kind for a letter, and its name in errors if the field's own name does not serve.
 fn kind(letter: &str) -> (Kind, Option<&'static str>) {
     match letter {
         "d" => (Kind::Digits, None),
@@ -115,7 +120,8 @@ fn kind(letter: &str) -> (Kind, Option<&'static str>) {
 }
 
 impl Kind {
-    /// Of a piece whose end does not depend on what follows: how long it is, if it stands there.
+    /// The length of a piece at the start of `text`, for kinds whose end does not depend on the
+    /// text after it.
     fn length(&self, text: &[u8]) -> Option<usize> {
         let digits =
             |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -152,11 +158,11 @@ fn hex_length(text: &[u8]) -> Option<usize> {
     }
     let prefix = if text.starts_with(b"0x") { 2 } else { 0 };
     let digits = text[prefix..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    // A lone 0 in front of something else that begins with x.
+    // A lone 0 before other text that begins with x.
     if digits == 0 { (prefix == 2).then_some(1) } else { Some(prefix + digits) }
 }
 
-/// Such as `be,0,4 `, `0x2,0,4 ` or `rt,4 `.
+/// The length of a priority such as `be,0,4 `, `0x2,0,4 ` or `rt,4 `.
 fn priority_length(text: &[u8]) -> Option<usize> {
     let mut scan = Scan(text);
     let class = scan.while_is(|byte| byte.is_ascii_alphanumeric());
@@ -172,7 +178,7 @@ fn priority_length(text: &[u8]) -> Option<usize> {
 }
 
 impl Reading<'_, '_> {
-    /// Compares the line from `at` on with the pieces from `nth` on.
+    /// Matches the line from `at` with the pieces from `nth`.
     fn fit(&mut self, nth: usize, at: usize) -> Fit {
         if nth > self.furthest.0 {
             self.furthest = (nth, at);
@@ -197,7 +203,7 @@ impl Reading<'_, '_> {
                         self.furthest = (nth + 1, at);
                     }
                 }
-                // What follows another such piece follows it from an earlier place, too.
+                // Another such piece would be found from an earlier place too.
                 Fit::Never
             }
             Kind::Name => {
@@ -212,7 +218,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// The piece is there; compares what is behind it.
+    /// Records the value of the piece, and matches the rest.
     fn put(&mut self, nth: usize, (from, to): (usize, usize)) -> Fit {
         if let Some(slot) = self.pieces[nth].slot {
             self.values[slot] = Some(&self.line[from..to]);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `perf script` prints: with its default fields for tracepoints, or with
-//! `-F comm,pid,tid,cpu,time,event,trace`; with or without `--ns`.
+//! Reads the output of `perf script` for [`super::Text`]: with its default fields for tracepoints,
+//! or with `-F comm,pid,tid,cpu,time,event,trace`; with or without `--ns`.
 //!
-//! A line is `COMM TID [CPU] TIME: SYSTEM:NAME: VALUES`, or `PID/TID` for TID, which is -1 once a thread has exited.
+//! A line is `COMM TID [CPU] TIME: SYSTEM:NAME: VALUES`, with `TID` or `PID/TID`. The TID is -1
+//! once a thread has exited.
 
 use super::scan::{Scan, number};
 use super::{Head, Line, NAME_BYTES_MAX, found};
@@ -10,7 +11,7 @@ use super::{Head, Line, NAME_BYTES_MAX, found};
 pub fn read(line: &[u8]) -> Result<Line<'_>, String> {
     match line {
         [] | [b'#', ..] => return Ok(Line::Nothing),
-        // perf indents the calls of a stack with a tab or more than a name is wide.
+        // A stack trace. perf indents its lines with a tab, or by more than the width of a name.
         [b'\t', ..] => return Ok(Line::Skipped),
         _ => {}
     }
@@ -34,7 +35,7 @@ fn head(line: &[u8]) -> Result<(Head, &[u8]), String> {
         if let Some(time_ns) = scan.time_ns() {
             let comm = &text[..end];
             let comm = if comm.first() == Some(&b':') && comm[1..] == *pid { b"" } else { comm };
-            // Of a thread that has exited, it is not known.
+            // The number of a thread that has exited is unknown.
             let pid = number(pid).unwrap_or(0);
             return Ok((Head::new(time_ns, cpu, pid, comm), scan.0));
         }
@@ -75,8 +76,8 @@ fn thread<'a>(scan: &mut Scan<'a>) -> Option<&'a [u8]> {
     number::<u32>(digits).map(|_| digits)
 }
 
-/// The name without its system, and the values. `PERF_RECORD_LOST lost 12` and others are perf's own, which it prints if
-/// asked to.
+/// The event's name without its system, and the values. On request perf also prints records of its
+/// own, such as `PERF_RECORD_LOST lost 12`.
 fn event(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let mut scan = Scan(text);

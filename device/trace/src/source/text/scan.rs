@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads a line from its beginning, part by part.
+//! Reads a line from left to right. The readers of ftrace's and perf's text use it.
 
 use std::str::FromStr;
 
-/// The rest of a line. Each part is read if it stands there; what was read before stays read.
+/// The rest of a line. Each method removes the part that it finds at the beginning; after a
+/// failure, the parts before it stay removed.
 #[derive(Clone, Copy, Debug)]
 pub struct Scan<'a>(pub &'a [u8]);
 
 impl<'a> Scan<'a> {
-    /// So many bytes, which are there.
+    /// Removes `count` bytes, which must be there.
     fn take(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(count);
         self.0 = rest;
@@ -20,27 +21,27 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// Bytes of that kind, perhaps none.
+    /// The bytes at the beginning that satisfy `is`; perhaps none.
     pub fn while_is(&mut self, is: impl Fn(u8) -> bool) -> &'a [u8] {
         self.take(self.0.iter().take_while(|byte| is(**byte)).count())
     }
 
-    /// Spaces, perhaps none; how many.
+    /// Removes all spaces at the beginning, and returns their number.
     pub fn spaces(&mut self) -> usize {
         self.while_is(|byte| byte == b' ').len()
     }
 
-    /// One space at least.
+    /// Removes one space or more.
     pub fn gap(&mut self) -> Option<()> {
         (self.spaces() > 0).then_some(())
     }
 
-    /// A decimal number that fits.
+    /// A decimal number that fits into `T`.
     pub fn number<T: FromStr>(&mut self) -> Option<T> {
         number(self.while_is(|byte| byte.is_ascii_digit()))
     }
 
-    /// `SECONDS.DECIMALS:` with 6 or 9 decimals and a space behind, in ns.
+    /// The time, in ns: `SECONDS.DECIMALS:` with 6 or 9 decimals and a space after it.
     pub fn time_ns(&mut self) -> Option<u64> {
         let seconds: u64 = self.number()?;
         self.text(b".")?;
