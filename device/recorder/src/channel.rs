@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The append side: copy the record, count it, return.
+//! The append side of the recorder, for the application's real-time thread: copy the record, count
+//! it, return.
 //!
-//! No system call, lock, allocation, clock or wait; the number of instructions depends on the
-//! length of the record only. `tests/append_path.rs` counts system calls and allocations.
+//! It makes no system call, takes no lock, and does not allocate, read a clock or wait. The number
+//! of instructions depends only on the length of the record. `tests/append_path.rs` counts system
+//! calls and allocations.
 
 use std::sync::Arc;
 
@@ -11,32 +13,32 @@ use super::ledger::{Account, Ledger};
 use super::ring::{Header, RingReader, RingWriter, ring};
 use steadyio_core::memory::MemoryError;
 
-/// The record was rejected; it is counted as lost.
+/// The record was rejected, and is counted as lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
     /// The ring is full.
     #[error("the ring is full")]
     RingFull,
-    /// Longer than the configuration allows.
+    /// The record is longer than the configuration allows.
     #[error("the record is longer than the channel's record_bytes_max")]
     TooLong,
 }
 
-/// The caller's end of a channel with a ring of its own. Not to be shared: one channel, one thread.
+/// The caller's end of a channel with its own ring. One channel belongs to one thread.
 #[derive(Debug)]
 pub struct Channel {
     ring: RingWriter,
     producer: Producer,
 }
 
-/// The caller's end of channels that share a ring. Not to be shared: one thread.
+/// The caller's end of channels that share a ring. It belongs to one thread.
 #[derive(Debug)]
 pub struct SharedChannels {
     ring: RingWriter,
     producers: Vec<Producer>,
 }
 
-/// A channel that has no ring yet.
+/// A channel without its ring.
 #[derive(Debug)]
 struct Producer {
     ledger: Arc<Ledger>,
@@ -46,15 +48,16 @@ struct Producer {
 /// The writer thread's end of a ring.
 #[derive(Debug)]
 pub struct Consumer {
-    /// What the caller appended.
+    /// The appended records.
     pub ring: RingReader,
-    /// Of its channels; shared with them.
+    /// The ledgers of its channels, shared with the callers.
     pub ledgers: Vec<Arc<Ledger>>,
-    /// Position of the first of its channels in the recording.
+    /// The position of its first channel in the recording.
     pub first: usize,
 }
 
-/// Both ends of a channel whose configuration was checked, `at` this position in the recording.
+/// Makes both ends of a channel at position `at` of the recording. The configuration must have been
+/// checked.
 pub fn open(
     config: &ChannelConfig,
     at: usize,
@@ -66,7 +69,7 @@ pub fn open(
     Ok((Channel { ring, producer }, Consumer { ring: reader, ledgers, first: at }))
 }
 
-/// The same for all channels of a recording, with one ring.
+/// Makes both ends of all channels of a recording, with one ring.
 pub fn open_shared(
     channels: &[ChannelConfig],
     ring_bytes: u64,
@@ -83,7 +86,7 @@ pub fn open_shared(
 pub struct LateChannel(Producer);
 
 impl LateChannel {
-    /// With the account that the writer thread shares.
+    /// Also returns the account, which the writer thread shares.
     pub(crate) fn new(config: &ChannelConfig) -> (LateChannel, Arc<Ledger>) {
         let producer = Producer::new(config);
         let ledger = Arc::clone(&producer.ledger);
@@ -94,12 +97,12 @@ impl LateChannel {
 impl Channel {
     /// Takes a record, or counts it as lost.
     ///
-    /// `log_time_ns` is on the caller's clock and need not rise.
+    /// `log_time_ns` is on the caller's clock, and may go back.
     pub fn append(&mut self, log_time_ns: u64, data: &[u8]) -> Result<(), Lost> {
         self.append_published(log_time_ns, log_time_ns, data)
     }
 
-    /// The same for a record that was made at another time.
+    /// Like [`Channel::append`], for a record with a separate publish time.
     pub fn append_published(
         &mut self,
         log_time_ns: u64,
@@ -109,12 +112,12 @@ impl Channel {
         self.producer.append(&mut self.ring, 0, (log_time_ns, publish_time_ns), data)
     }
 
-    /// What became of this channel's records so far.
+    /// The account of this channel's records so far.
     pub fn account(&self) -> Account {
         self.producer.ledger.snapshot()
     }
 
-    /// Bytes of its ring in use.
+    /// The number of bytes used in its ring.
     pub fn ring_used(&self) -> usize {
         self.ring.used()
     }
@@ -126,7 +129,7 @@ impl SharedChannels {
         self.append_published(channel, log_time_ns, log_time_ns, data)
     }
 
-    /// The same for a record that was made at another time.
+    /// Like [`SharedChannels::append`], for a record with a separate publish time.
     pub fn append_published(
         &mut self,
         channel: usize,
@@ -135,22 +138,22 @@ impl SharedChannels {
         data: &[u8],
     ) -> Result<(), Lost> {
         let times_ns = (log_time_ns, publish_time_ns);
-        // There are fewer channels than that.
+        // The number of channels fits into 16 bits.
         self.producers[channel].append(&mut self.ring, channel as u16, times_ns, data)
     }
 
-    /// Takes over a channel that was declared while recording; returns its position. Allocates.
+    /// Adds a channel that was declared while recording, and returns its position. This allocates.
     pub fn add(&mut self, late: LateChannel) -> usize {
         self.producers.push(late.0);
         self.producers.len() - 1
     }
 
-    /// Bytes of the ring in use.
+    /// The number of bytes used in the ring.
     pub fn ring_used(&self) -> usize {
         self.ring.used()
     }
 
-    /// Bytes of the ring.
+    /// The size of the ring in bytes.
     pub fn ring_bytes(&self) -> usize {
         self.ring.capacity()
     }
@@ -173,7 +176,7 @@ impl Producer {
         let number = self.ledger.received(log_time_ns, bytes);
         let lost = match u32::try_from(data.len()) {
             Ok(bytes) if data.len() <= self.record_bytes_max => {
-                // MCAP's sequence numbers are of 32 bits and wrap.
+                // MCAP's sequence numbers have 32 bits and wrap.
                 let sequence = number as u32;
                 let header = Header { log_time_ns, publish_time_ns, sequence, bytes, channel };
                 if ring.push(header, data) {

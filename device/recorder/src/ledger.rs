@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of every record: received, buffered, written, durable or lost.
+//! The counters of each channel's records: received, buffered, written, durable and lost. The
+//! caller's thread and the writer thread update them; any thread may read them.
 //!
-//! Each counter has one thread that writes it (the caller or the writer thread), so counting is a
-//! load and a store, never a lock. A snapshot reads the counters against the flow of the records,
-//! durable first and received last; so in every snapshot durable <= written, and written + lost <=
-//! received, at whatever moment it is taken. Counters only grow: what was written and is lost later
-//! is counted again, as taken back.
+//! Only one of the two threads writes each counter, so counting is a load and a store, never a
+//! lock. A snapshot reads the counters in the opposite order of the records' path, durable first
+//! and received last. Therefore durable <= written and written + lost <= received in every
+//! snapshot. Counters only grow: a written record that is lost later is counted again, as taken
+//! back.
 
 use serde::{Deserialize, Serialize};
 
-// Not std's: `tests/ledger_model.rs` compiles this file with those of the model checker.
+// Not std's: `tests/ledger_model.rs` compiles this file with the model checker's atomics.
 use super::atomic::{AtomicU64, Ordering};
 
-/// A number of records and their bytes, payload only.
+/// A number of records and their payload bytes, as counters.
 #[derive(Debug, Default)]
 struct Count {
     records: AtomicU64,
     bytes: AtomicU64,
 }
 
-/// A number of records and their bytes.
+/// A number of records and their payload bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
-    /// How many records.
+    /// The number of records.
     pub records: u64,
-    /// Bytes of their payloads.
+    /// The size of their payloads.
     pub bytes: u64,
 }
 
 impl Amount {
-    /// Both added up.
+    /// The sum of both.
     pub fn plus(self, other: Amount) -> Amount {
         Amount { records: self.records + other.records, bytes: self.bytes + other.bytes }
     }
@@ -86,14 +87,14 @@ struct WriterSide {
     written: Count,
     durable: Count,
     lost: Count,
-    /// Written, and lost before it was durable.
+    /// Records that were written, and lost before they were durable.
     taken_back: Count,
     last_durable_ns: AtomicU64,
     ring_used_bytes: AtomicU64,
     ring_used_bytes_max: AtomicU64,
 }
 
-/// The account of one channel.
+/// The counters of one channel.
 #[derive(Debug, Default)]
 pub struct Ledger {
     caller: CallerSide,
@@ -101,14 +102,14 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// By the caller, for each record before anything else; returns its number, from 1.
+    /// Counts a record of the caller, before anything else. Returns its number, from 1.
     pub fn received(&self, log_time_ns: u64, bytes: u64) -> u64 {
         self.caller.last_received_ns.store(log_time_ns, Ordering::Relaxed);
         add(&self.caller.received.bytes, bytes);
         add(&self.caller.received.records, 1)
     }
 
-    /// By the caller, for a record that found no room.
+    /// Counts a record that did not fit into the ring. Only the caller's thread may call it.
     pub fn lost(&self, log_time_ns: u64, bytes: u64) {
         if self.caller.lost.records.load(Ordering::Relaxed) == 0 {
             self.caller.first_lost_ns.store(log_time_ns, Ordering::Relaxed);
@@ -117,12 +118,13 @@ impl Ledger {
         self.caller.lost.add(Amount { records: 1, bytes });
     }
 
-    /// By the writer thread: its write has completed.
+    /// Counts records whose write has completed. Only the writer thread may call it.
     pub fn written(&self, amount: Amount) {
         self.writer.written.add(amount);
     }
 
-    /// By the writer thread: durable from now on; `last_ns` is the newest of them.
+    /// Counts records that are durable; `last_ns` is the time of the newest. Only the writer thread
+    /// may call it.
     pub fn durable(&self, amount: Amount, last_ns: u64) {
         if amount.records > 0 {
             self.writer.last_durable_ns.store(last_ns, Ordering::Relaxed);
@@ -130,23 +132,24 @@ impl Ledger {
         }
     }
 
-    /// By the writer thread: taken from the ring and then not written, because the device failed.
+    /// Counts records that were taken from the ring and not written, because the device failed.
+    /// Only the writer thread may call it.
     pub fn lost_in_writing(&self, amount: Amount) {
         self.writer.lost.add(amount);
     }
 
-    /// By the writer thread: written, and not there any more, or not known to be.
+    /// Counts written records that are gone, or may be. Only the writer thread may call it.
     pub fn lost_after_writing(&self, amount: Amount) {
         self.writer.taken_back.add(amount);
     }
 
-    /// By the writer thread, whenever it polls the ring.
+    /// Records the use of the ring at each poll. Only the writer thread may call it.
     pub fn ring_used(&self, bytes: u64) {
         self.writer.ring_used_bytes.store(bytes, Ordering::Relaxed);
         raise(&self.writer.ring_used_bytes_max, bytes);
     }
 
-    /// The account at this moment, by any thread.
+    /// Reads the counters. Any thread may call it.
     pub fn snapshot(&self) -> Account {
         let durable = self.writer.durable.get();
         let last_durable_ns = self.writer.last_durable_ns.load(Ordering::Relaxed);
@@ -174,37 +177,37 @@ impl Ledger {
     }
 }
 
-/// A snapshot of a ledger. Times are log times, as the caller gave them.
+/// A snapshot of a ledger. Times are the caller's log times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// All that the caller handed over.
+    /// All records that the caller appended.
     pub received: Amount,
-    /// In the ring, or on the way to the device.
+    /// Records in the ring, or on their way to the device.
     pub buffered: Amount,
-    /// Written, durable or not.
+    /// Written records, durable or not.
     pub written: Amount,
-    /// Written, and on the medium.
+    /// Records that are on the medium.
     pub durable: Amount,
-    /// Lost: the ring was full.
+    /// Records lost because the ring was full.
     pub lost_ring_full: Amount,
-    /// Taken, but the device or the file system failed, before or after the write.
+    /// Records lost because the device or the file system failed, before or after the write.
     pub lost_in_writing: Amount,
-    /// The newest record that was received.
+    /// The time of the newest received record.
     pub last_received_ns: Option<u64>,
-    /// The newest record that is durable.
+    /// The time of the newest durable record.
     pub last_durable_ns: Option<u64>,
-    /// The first record for which the ring was full.
+    /// The time of the first record that met a full ring.
     pub first_lost_ns: Option<u64>,
-    /// The last record for which the ring was full.
+    /// The time of the last record that met a full ring.
     pub last_lost_ns: Option<u64>,
-    /// Of the ring, at the writer thread's last poll.
+    /// The use of the ring at the writer thread's last poll.
     pub ring_used_bytes: u64,
-    /// The most that the writer thread ever found in the ring.
+    /// The highest use of the ring at any poll.
     pub ring_used_bytes_max: u64,
 }
 
 impl Account {
-    /// Two channels together.
+    /// The sum of two channels.
     pub fn plus(&self, other: &Account) -> Account {
         let earliest = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
         Account {
@@ -223,12 +226,12 @@ impl Account {
         }
     }
 
-    /// Records that the ring took.
+    /// The number of records that entered the ring.
     pub fn taken(&self) -> u64 {
         self.received.records.saturating_sub(self.lost_ring_full.records)
     }
 
-    /// Everything that was lost, for whatever reason.
+    /// All lost records, for any reason.
     pub fn lost(&self) -> Amount {
         self.lost_ring_full.plus(self.lost_in_writing)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A Unix socket with a name in the file system, which is removed with it.
+//! A Unix socket with a name in the file system, which is removed with the socket. `control` and
+//! `stream` use it.
 
 use std::fs;
 use std::io;
@@ -7,23 +8,23 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Of `sockaddr_un`, without the zero at the end.
+/// The limit of `sockaddr_un`, without the zero at the end.
 const PATH_BYTES_MAX: usize = 107;
 
-/// See the module's head.
+/// The socket; dropping it removes the name.
 #[derive(Debug)]
 pub struct NamedSocket {
-    /// Does not block.
+    /// The listener, in non-blocking mode.
     pub listener: UnixListener,
     path: PathBuf,
 }
 
 impl NamedSocket {
-    /// Replaces a socket on which nobody listens, and nothing else.
+    /// Creates the socket. It replaces a socket without a listener, but no other file.
     pub fn bind(path: &Path) -> io::Result<NamedSocket> {
         check(path)?;
         if fs::symlink_metadata(path).is_ok() {
-            // Left by a program that was killed.
+            // The leftover of a killed program.
             fs::remove_file(path)?;
         }
         let listener = UnixListener::bind(path)?;
@@ -39,7 +40,7 @@ impl Drop for NamedSocket {
     }
 }
 
-/// Whether a socket can be made there, or replaced. An error does not name the path.
+/// Checks that a socket can be created or replaced there. The error does not name the path.
 pub fn check(path: &Path) -> io::Result<()> {
     let bytes = path.as_os_str().len();
     if bytes > PATH_BYTES_MAX {

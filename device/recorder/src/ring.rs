@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring between a channel and the writer: records of any length in a fixed buffer.
+//! The ring buffer between a channel and the writer thread. It holds records of any length.
 //!
-//! One producer, one consumer, each wait-free (`rtrb`). A record is a header and its payload,
-//! handed over as a whole or not at all. The memory is touched and locked when the ring is made.
+//! It has one producer and one consumer, both wait-free (`rtrb`). A record is a header and its
+//! payload; it is transferred as a whole or not at all. The memory is touched and locked when the
+//! ring is made.
 
 use std::mem::MaybeUninit;
 
@@ -10,21 +11,21 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use steadyio_core::memory::{MemoryError, lock};
 
-/// Bytes of a record's header in the ring.
+/// The size of a record's header in the ring.
 pub const HEADER_BYTES: usize = 26;
 
-/// Of which channel a record is, where in it, and how long.
+/// The header of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Time of the record, of the caller's clock.
+    /// The record's time on the caller's clock.
     pub log_time_ns: u64,
-    /// When it was made; the same, most often.
+    /// The time at which it was made, mostly the same.
     pub publish_time_ns: u64,
-    /// Counts every record of the channel, also lost ones: a gap shows a loss.
+    /// The number of the record in its channel. Lost records count too, so a gap shows a loss.
     pub sequence: u32,
-    /// Length of the payload.
+    /// The length of the payload.
     pub bytes: u32,
-    /// Position among the channels of this ring.
+    /// The position of its channel among those of this ring.
     pub channel: u16,
 }
 
@@ -53,21 +54,21 @@ impl Header {
     }
 }
 
-/// The side of the caller.
+/// The caller's end.
 #[derive(Debug)]
 pub struct RingWriter {
     producer: Producer<u8>,
     capacity: usize,
 }
 
-/// The side of the writer thread.
+/// The writer thread's end.
 #[derive(Debug)]
 pub struct RingReader {
     consumer: Consumer<u8>,
     capacity: usize,
 }
 
-/// A ring of `bytes`, headers included.
+/// Makes a ring of `bytes`, including headers.
 pub fn ring(bytes: usize, locked: bool) -> Result<(RingWriter, RingReader), MemoryError> {
     let (mut producer, consumer) = RingBuffer::new(bytes);
     if let Ok(mut whole) = producer.write_chunk_uninit(bytes) {
@@ -82,7 +83,7 @@ pub fn ring(bytes: usize, locked: bool) -> Result<(RingWriter, RingReader), Memo
 }
 
 impl RingWriter {
-    /// Copies a record in; false, and nothing changed, if there is no room for it.
+    /// Copies a record into the ring. Returns false, and changes nothing, if there is no room.
     pub fn push(&mut self, header: Header, payload: &[u8]) -> bool {
         debug_assert_eq!(header.bytes as usize, payload.len());
         let Ok(mut chunk) = self.producer.write_chunk_uninit(HEADER_BYTES + payload.len()) else {
@@ -102,12 +103,12 @@ impl RingWriter {
         true
     }
 
-    /// Bytes in use.
+    /// The number of bytes in use.
     pub fn used(&self) -> usize {
         self.capacity - self.producer.slots()
     }
 
-    /// Bytes in all.
+    /// The size in bytes.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -121,7 +122,7 @@ fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
 
 impl RingReader {
     /// Shows the oldest record to `take`, and removes it if `take` returns true. None if the ring
-    /// is empty. The payload is in two pieces, because it may wrap around the end of the ring.
+    /// is empty. The payload comes in two pieces, because it may wrap around the end of the ring.
     pub fn next(&mut self, take: impl FnOnce(Header, [&[u8]; 2]) -> bool) -> Option<bool> {
         let mut raw = [0; HEADER_BYTES];
         {
@@ -132,7 +133,7 @@ impl RingReader {
         }
         let header = Header::decode(raw);
         let bytes = header.bytes as usize;
-        // Header and payload were handed over together.
+        // A record is transferred as a whole.
         let chunk = self.consumer.read_chunk(HEADER_BYTES + bytes).ok()?;
         let (first, second) = chunk.as_slices();
         let taken = match first.get(HEADER_BYTES..) {
@@ -146,12 +147,12 @@ impl RingReader {
         Some(taken)
     }
 
-    /// Bytes in use.
+    /// The number of bytes in use.
     pub fn used(&self) -> usize {
         self.consumer.slots()
     }
 
-    /// Bytes in all.
+    /// The size in bytes.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        // Against a queue: whatever order of pushes and pops, whatever wraps where.
+        // Compares the ring with a queue, for any order of pushes and pops and any wrap.
         #[test]
         fn records_come_out_as_they_went_in(
             steps in prop::collection::vec((0u32..90, any::<bool>(), any::<bool>()), 1..300),

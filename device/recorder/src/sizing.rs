@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which ring and which loss window suffice on a device whose worst stall is known, and how many
-//! segments retain a time.
+//! Computes the ring size and the loss window that suffice on a device whose worst stall is known,
+//! and the number of segments that retain a period. `steady record` and the configuration call it.
 //!
 //! While the device stalls, the writer thread is stuck and the ring keeps new records. Earlier
 //! records become durable only afterwards. `docs/reference/steady-record.md` has the formulas, with
@@ -16,32 +16,32 @@ use super::mcap::layout::{
 use super::mcap::wire::MESSAGE_INDEX_HEAD_BYTES;
 use super::ring::HEADER_BYTES;
 
-/// The worst stall in service is longer than the worst one measured.
+/// The factor for stalls in service, which may be longer than the worst one measured.
 pub const MARGIN: u32 = 2;
 
-/// Sizes that suffice.
+/// Sizes that suffice for a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizing {
     /// The stall that they cover: the known one times [`MARGIN`].
     pub stall: Duration,
-    /// How often the writer thread polls the rings.
+    /// The interval between polls of the rings.
     pub poll: Duration,
-    /// Records that come between two polls of the rings, at most.
+    /// The highest number of records between two polls.
     pub ring_records: u64,
-    /// Ring for these records, in whole blocks.
+    /// The ring size for these records, in whole blocks.
     pub ring_bytes: u64,
-    /// Shortest loss window that can be kept, in whole milliseconds.
+    /// The shortest loss window that can be kept, in whole milliseconds.
     pub loss_window: Duration,
 }
 
-/// Sizes for records of up to `record_bytes`, one per period, and this worst stall.
+/// The sizes for records of up to `record_bytes_max`, one per period, and this worst stall.
 pub fn sizing(record_bytes_max: u64, period: Duration, worst_stall: Duration) -> Sizing {
     let stall = worst_stall * MARGIN;
     let loss_window = loss_window(stall);
-    // With the window that is in force by default the writer polls less often.
+    // With the default window, the writer polls less often.
     let poll = poll_of(loss_window.max(defaults::LOSS_WINDOW));
     let gap_ns = (poll + stall).as_nanos();
-    // One more: the first may arrive just after a poll.
+    // One more, because the first may arrive just after a poll.
     let records = gap_ns.div_ceil(period.as_nanos().max(1)) + 1;
     let ring_records = u64::try_from(records).unwrap_or(u64::MAX);
     let slot = record_bytes_max.saturating_add(HEADER_BYTES as u64);
@@ -50,9 +50,10 @@ pub fn sizing(record_bytes_max: u64, period: Duration, worst_stall: Duration) ->
     Sizing { stall, poll, ring_records, ring_bytes, loss_window }
 }
 
-/// Half of the window may pass before a record is submitted; the other half is for a poll that just
-/// missed it, and for the device. How often the writer polls depends on the window, so the
-/// condition is raised until it holds; each step adds at most a quarter of the one before.
+/// The shortest loss window. Half of it may pass before a record is submitted. The other half is
+/// for a poll that just missed the record, and for the device. The poll interval depends on the
+/// window, so the window is raised until it suffices. Each step adds at most a quarter of the
+/// previous one.
 fn loss_window(stall: Duration) -> Duration {
     let mut window_ms: u64 = 2;
     loop {
@@ -66,15 +67,15 @@ fn loss_window(stall: Duration) -> Duration {
     }
 }
 
-/// The writer thread looks at the rings at most so often while little comes.
+/// The shortest time between polls at low rates.
 const LOOK_MIN: Duration = Duration::from_millis(1);
 
-/// What a recording at the declared rates needs per second, at the most.
+/// The needs of a recording at the declared rates, per second, at most.
 #[derive(Debug, Clone, Copy)]
 struct Rates {
-    /// Of the segment: framing, padding and chunk indexes included.
+    /// The bytes of the segment, including framing, padding and chunk indexes.
     bytes: f64,
-    /// Chunk indexes alone.
+    /// The bytes of chunk indexes alone.
     index_bytes: f64,
 }
 
@@ -87,11 +88,13 @@ fn rates(config: &RecorderConfig) -> Rates {
         content_bytes += per_s * bytes as f64;
         longest = longest.max(bytes);
     }
-    // A block ends when the next record does not fit: two behind each other are more than one full.
+    // A block ends when the next record does not fit, so two successive blocks hold more than one
+    // full block.
     let room = (config.unit_bytes as usize)
         .saturating_sub(block_overhead_bytes(config.channels.len())) as f64;
     let filled = (room - longest as f64).max(room / 2.0);
-    // Or when its oldest record, which came after the look before, has waited for long enough.
+    // A block also ends when its oldest record, which came after the previous poll, has waited long
+    // enough.
     let waited = config.flush_after().saturating_sub(config.poll()).max(LOOK_MIN);
     let blocks = records.min(content_bytes / filled + 1.0 / waited.as_secs_f64());
     let channels_in_blocks = records.min(blocks * config.channels.len() as f64);
@@ -105,26 +108,27 @@ fn rates(config: &RecorderConfig) -> Rates {
     Rates { bytes, index_bytes }
 }
 
-/// Buffers for blocks: one is filled while others are written.
+/// The number of buffers for blocks: one is filled while others are written.
 pub const BUFFERS_MAX: usize = 4;
-/// Of buffers this large two suffice: each is many writes of the device.
+/// From this size on, two buffers suffice: each is many writes of the device.
 const LARGE_BYTES: usize = 16 << 20;
 
-/// How many buffers there are for blocks of this size.
+/// The number of buffers for blocks of this size.
 pub fn buffers(block_bytes: usize) -> usize {
     if block_bytes > LARGE_BYTES { 2 } else { BUFFERS_MAX }
 }
 
-/// All of them together.
+/// The size of all these buffers.
 pub fn buffers_bytes(block_bytes: usize) -> u64 {
     buffers(block_bytes) as u64 * block_bytes as u64
 }
 
-/// How many segments keep a time, all channels having a period; and what they take per second.
+/// The number of segments that keep a period, and the bytes per second. All channels must have a
+/// period.
 pub fn segments_for(time: Duration, config: &RecorderConfig, layout: &Layout) -> (u64, f64) {
     let rates = rates(config);
     let longest = config.channels.iter().map(|channel| channel.record_bytes_max).max();
-    // What the next block does not fit into is left empty.
+    // The rest of a segment is empty if the next block does not fit.
     let unused = HEAD_BYTES
         + layout.definitions_bytes()
         + block_bytes(longest.unwrap_or(0) as usize, config.channels.len())
@@ -188,7 +192,8 @@ mod tests {
         }
     }
 
-    /// How long a segment lasts if a block ends whenever its oldest record is half a window old.
+    /// The time for which a segment lasts if a block ends whenever its oldest record is half a
+    /// window old.
     fn simulated_s(config: &RecorderConfig) -> f64 {
         let definitions = config.definitions().unwrap();
         let layout = config.layout(&definitions).unwrap();

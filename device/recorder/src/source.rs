@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where records come from. The built-in source makes one per period, as the ext4 recording paper's
-//! measurements do.
+//! The trait of all sources of records, and a source that makes one record per period. `steady
+//! record` and the bench use it.
+//!
+//! The ext4 recording paper measures with such periodic records.
 
 use std::io;
 use std::time::Duration;
@@ -11,35 +13,35 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use super::config::ChannelConfig;
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// A long wait is divided into waits of this length, so that Ctrl-C is noticed.
+/// Long waits are divided into waits of this length, so that Ctrl-C takes effect.
 const WAIT_NS_MAX: u64 = 200_000_000;
 
 /// A record of a source.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
-    /// Position of its channel in the configuration.
+    /// The position of its channel in the configuration.
     pub channel: usize,
-    /// Goes into the recording.
+    /// The log time in the recording.
     pub log_time_ns: u64,
-    /// So does this.
+    /// The publish time in the recording.
     pub publish_time_ns: u64,
-    /// When it is due, by the monotonic clock; None without a period.
+    /// The due time on the monotonic clock; None without a period.
     pub due_ns: Option<u64>,
     pub data: &'a [u8],
 }
 
 /// A stream of records.
 pub trait Source {
-    /// Waits for the next record; None at the end. An error of kind `Interrupted` means that it may
-    /// take longer: check whether to stop, and call again.
+    /// Waits for the next record; None at the end. After an error of kind `Interrupted`, check
+    /// whether to stop, and call again.
     fn next(&mut self) -> io::Result<Option<Record<'_>>>;
 
-    /// A channel that is to be recorded from now on; after an error of kind `Interrupted`.
+    /// A channel to add to the recording. Ask for it after an error of kind `Interrupted`.
     fn declares(&mut self) -> Option<ChannelConfig> {
         None
     }
 
-    /// The answer to [`Source::declares`], before anything else is asked: the channel's position, or
+    /// Answers [`Source::declares`] before any other call: the channel's position, or the reason
     /// why it cannot be recorded.
     fn is_declared(&mut self, _outcome: Result<usize, String>) -> io::Result<()> {
         Ok(())
@@ -70,7 +72,7 @@ pub fn sleep_until_ns(ns: u64) -> io::Result<()> {
     Ok(clock_nanosleep_absolute(SleepClock::Monotonic, &until)?)
 }
 
-/// One record per period; records that are late follow at once, so none is left out.
+/// Makes one record per period. Late records follow at once, so none is skipped.
 #[derive(Debug)]
 pub struct Periodic {
     period_ns: u64,
@@ -87,7 +89,7 @@ struct Started {
 }
 
 impl Periodic {
-    /// `records` of `bytes` each. A period of zero: as fast as the recorder takes them.
+    /// Makes `records` of `bytes` each. A period of zero means as fast as the recorder takes them.
     pub fn new(period: Duration, bytes: usize, records: u64) -> Periodic {
         // Not compressible, and the same in each run.
         let mut word = 0x9e37_79b9_7f4a_7c15_u64;
@@ -119,7 +121,7 @@ impl Source for Periodic {
                 return Err(io::ErrorKind::Interrupted.into());
             }
         }
-        // Each record bears its number, so that a reader can tell which is missing.
+        // Each record has its number, so a reader can find which one is missing.
         let number = self.next.to_le_bytes();
         let stamped = number.len().min(self.data.len());
         self.data[..stamped].copy_from_slice(&number[..stamped]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's counters of a thread: how often it slept or was preempted; and its scheduling.
+//! Reads the kernel's counters of a thread (how often it slept or was preempted), and sets its
+//! scheduling. The bench, `direct` and the writer thread use it.
 //!
 //! A call that took long either slept (a voluntary switch: something blocked), was preempted (an
 //! involuntary switch, or time spent runnable but not running), or neither: interrupts, the
-//! hypervisor, cold caches. The counters tell which.
+//! hypervisor, cold caches. The counters distinguish these cases.
 
 use std::fs::File;
 use std::io;
@@ -16,27 +17,27 @@ use steadyio_core::scheduling;
 
 use super::config::IoPriority;
 
-/// Counters of one thread, or what they grew by.
+/// The counters of one thread, or their growth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Voluntary context switches: it slept.
+    /// Voluntary context switches: the thread slept.
     pub voluntary_switches: u64,
-    /// Involuntary context switches: it was preempted.
+    /// Involuntary context switches: the thread was preempted.
     pub involuntary_switches: u64,
-    /// Page faults without and with I/O.
+    /// Page faults without I/O.
     pub minor_faults: u64,
     /// Page faults that read from a device.
     pub major_faults: u64,
-    /// Time it was runnable but not running; None if the kernel does not count it.
+    /// The time in which it was runnable but not running; None if the kernel does not count it.
     pub run_delay_ns: Option<u64>,
-    /// Time on the CPU in user mode.
+    /// The time on the CPU in user mode.
     pub user_ns: u64,
-    /// Time on the CPU in the kernel.
+    /// The time on the CPU in the kernel.
     pub system_ns: u64,
 }
 
 impl Counters {
-    /// What happened since `before`.
+    /// The growth since `before`.
     pub fn since(&self, before: &Counters) -> Counters {
         Counters {
             voluntary_switches: self.voluntary_switches - before.voluntary_switches,
@@ -63,10 +64,10 @@ impl Probe {
         Probe { schedstat: File::open("/proc/thread-self/schedstat").ok() }
     }
 
-    /// The counters now; two system calls, and no clock.
+    /// Reads the counters, with two system calls and no clock.
     pub fn read(&self) -> Counters {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the kernel fills the structure; should it fail, zeroes are valid as well.
+        // SAFETY: the kernel fills the structure; if it fails, zeroes are valid as well.
         let usage = unsafe {
             libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
             usage.assume_init()
@@ -87,7 +88,7 @@ impl Probe {
         }
     }
 
-    /// The second of the three numbers.
+    /// The second of the three numbers in the file.
     fn run_delay_ns(&self) -> Option<u64> {
         let mut text = [0; 96];
         let read = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;
@@ -102,15 +103,15 @@ impl Default for Probe {
     }
 }
 
-/// CPU time of the whole process so far, its finished threads included.
+/// The CPU time of the whole process so far, including ended threads.
 pub fn process_cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
         + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Locks everything the process has mapped, code and stacks too, into memory. False if that is more
-/// than it may lock: the limit counts all that is mapped, used or not.
+/// Locks everything that the process has mapped, including code and stacks, into memory. False if
+/// that exceeds the limit, which counts all mapped memory, used or not.
 pub fn lock_process() -> io::Result<bool> {
     match rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT) {
         Ok(()) => Ok(true),

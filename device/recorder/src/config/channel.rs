@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Channels: what is recorded, and the rings that their records come through.
+//! The configuration of channels: their topics, schemas, and the rings for their records.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::mcap::definitions::{ChannelSpec, SchemaSpec};
 use crate::mcap::layout::single_overhead_bytes;
 use crate::ring::HEADER_BYTES;
 
-/// How the bytes of a channel are to be understood, as MCAP has it; names may be empty.
+/// The schema of a channel's records, as in MCAP. Names may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Schema {
-    /// Name of the type.
+    /// The name of the type.
     pub name: String,
-    /// Language of the definition, `jsonschema` or `protobuf` for example.
+    /// The language of the definition, for example `jsonschema` or `protobuf`.
     pub encoding: String,
     pub data: Vec<u8>,
 }
 
-/// The schemas of a recording so far, each once.
+/// The schemas of a recording so far, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Schemas(HashMap<Schema, usize>);
 
@@ -42,14 +42,14 @@ impl Schemas {
         (Some(number), Some(SchemaSpec { name, encoding, data }))
     }
 
-    /// It was not defined after all.
+    /// Removes a schema whose definition failed.
     pub(crate) fn forget(&mut self, schema: &Schema) {
         self.0.remove(schema);
     }
 }
 
-/// The key of a channel's metadata that makes it latched, with the value `true`: the last message is
-/// written again into each new segment.
+/// The metadata key of a latched channel, with the value `true`. The last message of such a channel
+/// is repeated in each new segment.
 pub const LATCHED_KEY: &str = "steadyio.latched";
 const LATCHED_VALUE: &str = "true";
 
@@ -61,18 +61,18 @@ pub fn is_latched(metadata: &[(String, String)]) -> bool {
 /// One stream of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelConfig {
-    /// Name of the channel in the recording.
+    /// The channel's name in the recording.
     pub topic: String,
-    /// Encoding of the records, `json`, `cdr` or nothing.
+    /// The encoding of the records: `json`, `cdr` or empty.
     pub message_encoding: String,
-    /// Schema of the records, if known.
+    /// The schema of the records, if known.
     pub schema: Option<Schema>,
-    /// Free keys and values, each key once.
+    /// Metadata of the user. Each key occurs once.
     pub metadata: Vec<(String, String)>,
     pub record_bytes_max: u64,
-    /// Time between records; None if irregular.
+    /// The time between records; None if irregular.
     pub period: Option<Duration>,
-    /// Memory between caller and writer thread; of no meaning if the channels share a ring.
+    /// The size of the ring between caller and writer thread. Ignored if the channels share a ring.
     pub ring_bytes: u64,
 }
 
@@ -84,7 +84,7 @@ impl ChannelConfig {
         self
     }
 
-    /// What it may add to each segment.
+    /// The number of bytes that a latched channel may add to each segment.
     pub(crate) fn latched_bytes(&self) -> u64 {
         if is_latched(&self.metadata) { self.record_bytes_max } else { 0 }
     }
@@ -110,7 +110,7 @@ impl ChannelConfig {
         })
     }
 
-    /// As it goes into the segments.
+    /// The channel as segments describe it.
     pub(crate) fn spec(&self, schema: Option<usize>) -> ChannelSpec {
         ChannelSpec {
             topic: self.topic.clone(),
@@ -120,8 +120,8 @@ impl ChannelConfig {
         }
     }
 
-    /// Of a channel that is declared while the recorder runs. `ring_bytes` is that of the ring that
-    /// all share.
+    /// Checks a channel that is declared while the recorder runs. `ring_bytes` is the size of the
+    /// shared ring.
     pub(crate) fn check_late(&self, limits: &LateLimits) -> Result<(), ConfigError> {
         let own = limits.shared_ring_bytes.is_none().then_some(limits.poll);
         self.check(limits.longest, own)?;
@@ -131,12 +131,12 @@ impl ChannelConfig {
         })
     }
 
-    /// A record in a ring.
+    /// The size of a record in a ring.
     pub(super) fn slot_bytes(&self) -> u64 {
         self.record_bytes_max + HEADER_BYTES as u64
     }
 
-    /// Bytes that the channel appends during the polls that a ring must last for.
+    /// The number of bytes that the channel appends during the polls that a ring must cover.
     pub(super) fn comes_in_polls(&self, poll: Duration) -> u64 {
         let polls = u128::from(POLLS_PER_RING_MIN) * poll.as_nanos();
         let records = self.period.map_or(0, |period| polls.div_ceil(period.as_nanos()));
@@ -144,17 +144,17 @@ impl ChannelConfig {
     }
 }
 
-/// What the configuration allows channels that come later.
+/// The limits for channels that are declared later.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LateLimits {
     pub(super) longest: u64,
     pub(super) poll: Duration,
     pub(crate) shared_ring_bytes: Option<u64>,
-    /// Of the longest records of latched channels together.
+    /// The limit for the sum of the latched channels' longest records.
     pub(crate) latched_bytes_max: u64,
 }
 
-/// Whether the latched channels, with this one, leave enough of each segment.
+/// Checks that the latched channels, with this one, leave enough room in each segment.
 pub(crate) fn check_latched(topic: &str, bytes: u64, bytes_max: u64) -> Result<(), ConfigError> {
     if bytes <= bytes_max {
         return Ok(());
@@ -183,7 +183,7 @@ pub(super) fn check_ring(
     Err(wrong(key, bytes, reason))
 }
 
-/// The longest record that a channel may have, however many other channels there are.
+/// The longest record that a channel may have, independent of the number of channels.
 pub fn record_bytes_max(unit_bytes: u64, longest_record_bytes: u64) -> u64 {
     let fits = unit_bytes.saturating_sub(single_overhead_bytes(usize::MAX) as u64);
     fits.max(longest_record_bytes)

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Defaults of a recorder's configuration.
+//! The default values of a recorder's configuration, and the default sizes of rings.
 
 use std::time::Duration;
 
 use super::{BLOCK_BYTES, ChannelConfig, MIB};
 use crate::ring::HEADER_BYTES;
 
-/// How much a power cut may lose, in time.
+/// The time whose records a power cut may lose.
 pub const LOSS_WINDOW: Duration = Duration::from_millis(500);
-/// Enough for any flash device to be fast.
+/// Writes of this size are fast on any flash device.
 pub const UNIT_BYTES: u64 = MIB;
-/// Rotation is cheap; this much of the oldest data is overwritten at once.
+/// A rotation is cheap, but overwrites this much of the oldest data.
 pub const SEGMENT_BYTES: u64 = 64 * MIB;
-/// Number of segments kept.
+/// The number of segments to keep.
 pub const SEGMENTS: u64 = 8;
-/// Time that a ring covers: longer than the stalls of most devices.
+/// The time that a ring covers: longer than the stalls of most devices.
 const RING_TIME: Duration = Duration::from_secs(1);
-/// A declared rate must not lock more than this, unless that would last for a shorter time:
+/// A declared rate must not lock more memory than this, unless the ring would then cover less than
+/// RING_TIME_MIN.
 const PACED_RING_BYTES: u64 = 128 * MIB;
-/// longer than as many polls as a ring must last for.
+/// The time of the polls that a ring must cover.
 const RING_TIME_MIN: Duration = Duration::from_millis(160);
-/// Rings of all channels whose records are not paced, together.
+/// The size of all rings of channels without a period.
 const UNPACED_RING_BYTES: u64 = 32 * MIB;
-/// A ring has room for so many of the longest records.
+/// The number of longest records that fit into a ring.
 const RING_RECORDS_MIN: u64 = 4;
 
-/// Ring for records of up to so many bytes; `unpaced_bytes` if they have no period.
+/// The ring size for records of at most this length; `unpaced_bytes` if they have no period.
 pub fn ring_bytes(record_bytes_max: u64, period: Option<Duration>, unpaced_bytes: u64) -> u64 {
     let slot = record_bytes_max.saturating_add(HEADER_BYTES as u64);
     let bytes = match period.map_or(0, |period| period.as_nanos()) {
@@ -41,8 +42,7 @@ pub fn ring_bytes(record_bytes_max: u64, period: Option<Duration>, unpaced_bytes
     whole_blocks(bytes.max(slot.saturating_mul(RING_RECORDS_MIN)))
 }
 
-/// Gives each channel that has none its ring, all together no more than `room` if they can do
-/// with that.
+/// Sets the ring size of each channel that has none. The sum is at most `room`, if that suffices.
 pub fn fill_rings(channels: &mut [ChannelConfig], room: u64) {
     let unpaced = channels.iter().filter(|channel| channel.period.is_none()).count() as u64;
     let given = channels.iter().map(|channel| channel.ring_bytes).sum();
@@ -55,8 +55,8 @@ pub fn fill_rings(channels: &mut [ChannelConfig], room: u64) {
     }
 }
 
-/// Ring for a channel that comes later: its share of the others' memory is given away by then.
-/// A part of `room` if it can do with that: others may come, too.
+/// The ring size of a channel that is declared later, when the memory for channels without a period
+/// is already used. It is only a part of `room` if that suffices, because more channels may follow.
 pub fn late_ring_bytes(record_bytes_max: u64, period: Option<Duration>, room: u64) -> u64 {
     const LATE_CHANNELS: u64 = 32;
     const SHARE_OF_ROOM: u64 = 8;
@@ -64,7 +64,8 @@ pub fn late_ring_bytes(record_bytes_max: u64, period: Option<Duration>, room: u6
     ring_bytes(record_bytes_max, period, unpaced_bytes)
 }
 
-/// One ring for all these channels: a second of records, and what those without a period share.
+/// The size of one ring for all these channels: one second of records, plus the memory for channels
+/// without a period.
 pub fn shared_ring_bytes(channels: &[ChannelConfig]) -> u64 {
     let paced = paced_bytes(channels.iter());
     let is_unpaced = channels.iter().any(|channel| channel.period.is_none());
@@ -74,7 +75,7 @@ pub fn shared_ring_bytes(channels: &[ChannelConfig]) -> u64 {
     whole_blocks(paced.saturating_add(unpaced).max(least))
 }
 
-/// Rings of those with a period.
+/// The size of the rings of channels with a period.
 fn paced_bytes<'a>(channels: impl Iterator<Item = &'a ChannelConfig>) -> u64 {
     let paced = channels.filter_map(|channel| {
         channel.period?;
@@ -83,12 +84,12 @@ fn paced_bytes<'a>(channels: impl Iterator<Item = &'a ChannelConfig>) -> u64 {
     paced.fold(0_u64, u64::saturating_add)
 }
 
-/// The most that is no larger.
+/// Rounds down to whole blocks.
 pub(super) fn whole_blocks_within(bytes: u64) -> u64 {
     bytes / BLOCK_BYTES * BLOCK_BYTES
 }
 
-/// The least that is no smaller.
+/// Rounds up to whole blocks.
 pub(super) fn whole_blocks(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES)
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory: rings and blocks, and how much of it may be locked.
+//! Computes the memory of rings and blocks, and checks it against the limit of locked memory.
+//! `config` and `capi` call it.
 
 use super::{
     BLOCK_BYTES, ChannelConfig, ConfigError, KIB, RING_RECORDS_MIN, RecorderConfig,
@@ -16,17 +17,16 @@ impl RecorderConfig {
         comes.fold(0, u64::saturating_add).max(RING_RECORDS_MIN * slot)
     }
 
-    /// A ring of `wanted` bytes that all channels share, or what may be locked if that is less and
-    /// suffices.
+    /// A shared ring of `wanted` bytes. If less may be locked and still suffices, it is smaller.
     pub fn fitting_ring_bytes(&self, wanted: u64) -> u64 {
         let fits = wanted.min(defaults::whole_blocks_within(self.room_for_rings()));
         fits.max(defaults::whole_blocks(self.shared_ring_min()))
     }
 
-    /// Whether so much for blocks may be locked, and the rings.
+    /// Checks that this much memory for blocks may be locked, and the rings too.
     pub(super) fn check_memory(&self, blocks_bytes: u64) -> Result<(), ConfigError> {
         let rings = self.channels.len().max(1) as u64;
-        // Each may touch a page more than it fills.
+        // A ring may touch one page more than its size.
         let needed = blocks_bytes.saturating_add(self.rings_bytes() + rings * BLOCK_BYTES);
         if !self.lock_memory || may_lock(needed) {
             return Ok(());
@@ -41,13 +41,13 @@ impl RecorderConfig {
         Err(wrong("memory to lock", needed, reason))
     }
 
-    /// How much more may be locked; u64::MAX without a limit.
+    /// The number of bytes that may still be locked; u64::MAX without a limit.
     pub fn lockable_bytes(&self) -> u64 {
         self.lock_memory.then(lockable_bytes).flatten().unwrap_or(u64::MAX)
     }
 
-    /// Bytes that may be locked for rings. If channels that are declared later get their own rings,
-    /// half of the memory that the blocks leave is kept for them.
+    /// The number of bytes that may be locked for rings. If later channels get their own rings,
+    /// this reserves half of the memory that the blocks leave.
     pub fn room_for_rings(&self) -> u64 {
         let lockable = self.lockable_bytes();
         let layout = self.definitions().ok().and_then(|known| self.largest_layout(&known).ok());
@@ -59,7 +59,7 @@ impl RecorderConfig {
         if late { all / 2 } else { all }
     }
 
-    /// Memory between callers and writer thread, all together.
+    /// The size of all rings.
     pub fn rings_bytes(&self) -> u64 {
         let own = self.channels.iter().map(|channel| channel.ring_bytes).sum();
         self.shared_ring_bytes.unwrap_or(own)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The configuration of a recorder, checked before anything is created.
+//! The configuration of a recorder. It is checked before anything is created.
 //!
-//! This file has the configuration and the check of all of it. [`channel`] has the channels,
-//! [`defaults`] the default values, `retention` the number of segments, and `memory` the limit of
-//! locked memory.
+//! This file has the configuration and its check. [`channel`] has the channels, [`defaults`] the
+//! default values, `retention` the number of segments, and `memory` the limit of locked memory.
+//! `pool`, `steady record` and `capi` use it.
 
 pub mod channel;
 pub mod defaults;
@@ -25,76 +25,77 @@ use crate::sizing::buffers_bytes;
 use channel::check_ring;
 use retention::Segments;
 
-/// Alignment of all writes: the block size of ext4 and of flash translation.
+/// The alignment of all writes: the block size of ext4 and of flash translation layers.
 pub const BLOCK_BYTES: u64 = 4096;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const UNIT_BYTES: (u64, u64) = (8 * KIB, 16 * MIB);
 const SEGMENT_BYTES: (u64, u64) = (256 * KIB, 64 * GIB);
-/// How many are kept.
+/// The allowed numbers of segments.
 pub const SEGMENTS: (u64, u64) = (2, 10_000);
 const RING_BYTES: (u64, u64) = (4 * KIB, 4 * GIB);
 const RECORD_BYTES_MAX: u64 = PAYLOAD_BYTES_LIMIT as u64;
-/// Of a recording.
+/// The limit of a recording.
 pub const CHANNELS_MAX: u64 = 10_000;
 const TOPIC_BYTES_MAX: u64 = 256;
-/// Twice in memory.
+/// Definitions are in memory twice.
 const LATE_DEFINITION_BYTES_MAX: u64 = 8 * MIB;
 const LOSS_WINDOW_MS: (u64, u64) = (2, 3_600_000);
-/// A segment with less room for data than this many units would be mostly index and padding.
+/// A segment with room for fewer units of data would be mostly index and padding.
 const UNITS_PER_SEGMENT_MIN: u64 = 4;
-/// What latched messages may take of each segment.
+/// Latched messages may take this fraction of each segment.
 const LATCHED_SHARE: u64 = 4;
-/// The writer thread polls this often per loss window,
+/// The number of polls per loss window.
 const POLLS_PER_WINDOW: u32 = 8;
-/// but within these limits: rarer polls would need huge rings.
+/// The limits of the poll interval. Longer intervals would need very large rings.
 const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
-/// A ring must last for this many polls, or a single late one would lose records.
+/// The number of polls that a ring must cover. With fewer, one late poll would lose records.
 const POLLS_PER_RING_MIN: u32 = 4;
-/// And half of it has room for any record: a thread that waits for room waits until half is free.
+/// Half of a ring must have room for any record, because a thread that waits for room waits until
+/// half is free.
 const RING_RECORDS_MIN: u64 = 2;
 
-/// Mapping a length beyond the address space fails with an error.
+/// Converts a length. A length beyond the address space makes the mapping fail with an error.
 pub(crate) fn bytes_in_memory(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// How much is kept. Each becomes a number of segments before anything is created.
+/// The amount to keep. It is converted into a number of segments before anything is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retention {
-    /// This many segments.
+    /// This number of segments.
     Segments(u64),
-    /// As many segments as fit into this many bytes.
+    /// The number of segments that fit into this number of bytes.
     Bytes(u64),
-    /// As many segments as leave this many bytes of the file system free; but those that are there
-    /// stay, and so do two.
+    /// The number of segments that leaves this number of bytes free. Existing segments stay, and at
+    /// least two are kept.
     MinFreeBytes(u64),
-    /// Enough segments for this long, at the declared rates, if all channels have a period.
+    /// Enough segments for this time at the declared rates. All channels need a period.
     Time(Duration),
 }
 
-/// What happens when all segments are full.
+/// The behaviour when all segments are full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// The oldest segment is overwritten.
     #[default]
     Recycle,
-    /// Recording ends; later records are lost, and counted.
+    /// Recording ends. Later records are lost and counted.
     Stop,
 }
 
-/// What happens when a write or sync fails.
+/// The behaviour after a failed write or sync.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnFailure {
-    /// It is tried again, and recording goes on when the device does.
+    /// The recorder retries, and continues when the device works again.
     #[default]
     Wait,
-    /// Recording ends, and keeps what is durable.
+    /// Recording ends. Durable records are kept.
     Exit,
 }
 
-/// I/O priority of the writer thread, as in ionice(1).
+/// The I/O priority of the writer thread, as in ionice(1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IoPriority {
     /// 1 real-time, 2 best effort, 3 idle.
@@ -103,10 +104,10 @@ pub struct IoPriority {
     pub level: u8,
 }
 
-/// How the writer thread submits I/O.
+/// The interface for the writer thread's I/O.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// io_uring if the kernel has it and allows it, else pwrite.
+    /// io_uring if the kernel has and allows it, else pwrite.
     #[default]
     Best,
     /// io_uring, or an error.
@@ -115,72 +116,75 @@ pub enum EngineChoice {
     Pwrite,
 }
 
-/// How the writer thread runs.
+/// The settings of the writer thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WriterConfig {
-    /// How it submits I/O.
+    /// The interface for its I/O.
     pub engine: EngineChoice,
-    /// SCHED_FIFO at this priority.
+    /// Run with SCHED_FIFO at this priority.
     pub fifo_priority: Option<u8>,
-    /// On this CPU only.
+    /// Run on this CPU only.
     pub cpu: Option<usize>,
-    /// With this I/O priority.
+    /// Use this I/O priority.
     pub io_priority: Option<IoPriority>,
 }
 
-/// Room for channels that are declared while recording: memory, and space in each segment.
+/// The limits for channels that are declared while recording. They reserve memory, and space in
+/// each segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LateRoom {
-    /// How many.
+    /// The number of channels.
     pub channels: u64,
-    /// Of their topics and schemas, all together.
+    /// The size of all their topics and schemas.
     pub definition_bytes: u64,
 }
 
-/// A recorder: one pool of segments in one directory.
+/// The configuration of a recorder, with one pool of segments in one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecorderConfig {
-    /// Where the segments are; nothing else should be there.
+    /// The directory of the segments. It should contain nothing else.
     pub dir: PathBuf,
-    /// What MCAP calls so: how channels and schemas are to be understood, `ros2` for example.
+    /// MCAP's profile, which says how to interpret channels and schemas, for example `ros2`.
     pub profile: String,
-    /// The channels.
+    /// The channels at the start.
     pub channels: Vec<ChannelConfig>,
-    /// Room for channels that are declared while the recorder runs.
+    /// The room for channels that are declared later.
     pub late: LateRoom,
-    /// How much a power cut may lose, in time.
+    /// The time whose records a power cut may lose.
     pub loss_window: Duration,
-    /// Largest write; ideally a multiple of the device's erase block. A longer record is one write.
+    /// The largest write; ideally a multiple of the device's erase block. A longer record is one
+    /// write.
     pub unit_bytes: u64,
-    /// Longest record that a channel may have, 64 MiB at most: memory for four (above 16 MiB, two)
-    /// is locked. 0: what a unit has room for.
+    /// The longest record that a channel may have, at most 64 MiB. Memory for four such records
+    /// (two above 16 MiB) is locked. 0: the longest that fits into a unit.
     pub longest_record_bytes: u64,
-    /// One ring for all channels, which one thread then appends to; None: each has its own.
+    /// The size of one ring for all channels, to which one thread then appends. None: each channel
+    /// has its own ring.
     pub shared_ring_bytes: Option<u64>,
-    /// Size of a segment.
+    /// The size of a segment.
     pub segment_bytes: u64,
-    /// How much is kept.
+    /// The amount to keep.
     pub retention: Retention,
-    /// What happens when all segments are full.
+    /// The behaviour when all segments are full.
     pub when_full: WhenFull,
-    /// Damaged segments are overwritten instead of renamed.
+    /// Whether damaged segments are overwritten instead of renamed.
     pub discard_damaged: bool,
-    /// What happens when a write or sync fails.
+    /// The behaviour after a failed write or sync.
     pub on_failure: OnFailure,
-    /// How the writer thread runs.
+    /// The settings of the writer thread.
     pub writer: WriterConfig,
-    /// Lock rings and blocks into memory. Without it, append can meet a page fault.
+    /// Whether to lock rings and blocks into memory. Without it, append can cause a page fault.
     pub lock_memory: bool,
 }
 
-/// A value that is not allowed; nothing was created.
+/// A value is not allowed. Nothing was created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {value}: {reason}")]
 pub struct ConfigError {
-    /// Name of the field, with its channel.
+    /// The name of the field, with its channel.
     pub key: String,
     pub value: String,
-    /// The allowed values, and how to fix it.
+    /// The allowed values, and how to fix the error.
     pub reason: String,
 }
 
@@ -204,23 +208,23 @@ fn whole_blocks(key: &str, value: u64) -> Result<(), ConfigError> {
     }
 }
 
-/// Whether a segment can have so many bytes.
+/// Whether this is a valid size of a segment.
 pub(crate) fn is_segment_size(bytes: u64) -> bool {
     (SEGMENT_BYTES.0..=SEGMENT_BYTES.1).contains(&bytes) && bytes % BLOCK_BYTES == 0
 }
 
-/// How often the writer thread polls the rings, to keep a loss window.
+/// The interval between the writer thread's polls that a loss window needs.
 pub fn poll_of(loss_window: Duration) -> Duration {
     (loss_window / POLLS_PER_WINDOW).clamp(POLL.0, POLL.1)
 }
 
 impl RecorderConfig {
-    /// How often the writer thread polls the rings.
+    /// The interval between the writer thread's polls of the rings.
     pub fn poll(&self) -> Duration {
         poll_of(self.loss_window)
     }
 
-    /// Of channels that are declared later.
+    /// The limits for channels that are declared later.
     pub(crate) fn late_limits(&self) -> LateLimits {
         LateLimits {
             longest: record_bytes_max(self.unit_bytes, self.longest_record_bytes),
@@ -230,20 +234,20 @@ impl RecorderConfig {
         }
     }
 
-    /// Longest records of the latched channels, together.
+    /// The sum of the latched channels' longest records.
     pub(crate) fn latched_bytes(&self) -> u64 {
         self.channels.iter().map(ChannelConfig::latched_bytes).sum()
     }
 
-    /// A record is submitted to the device at this age at the latest; the rest of the loss window
-    /// is for the device.
+    /// The age at which a record is submitted to the device at the latest. The device has the rest
+    /// of the loss window.
     pub fn flush_after(&self) -> Duration {
         self.loss_window / 2
     }
 
-    /// Checks everything that can be known without creating anything, and returns the number of
-    /// segments. Reads the free space of the file system if retention depends on it, and tries
-    /// whether as much memory may be locked: to be called before any is.
+    /// Checks the whole configuration without creating anything, and returns the number of
+    /// segments. It reads the free space of the file system if retention depends on it. It also
+    /// tests whether the memory may be locked, so call it before any is.
     pub fn check(&self) -> Result<u64, ConfigError> {
         let segments = self.checked_segments()?;
         within("number of channels", self.channels.len() as u64, (1, CHANNELS_MAX))?;
@@ -256,7 +260,7 @@ impl RecorderConfig {
         }
     }
 
-    /// The same without the channels; None if they decide how many segments there are.
+    /// Checks everything except the channels; None if the number of segments depends on these.
     pub fn check_pool(&self) -> Result<Option<u64>, ConfigError> {
         let block_bytes = self.unit_bytes.max(self.longest_record_bytes);
         self.check_memory(buffers_bytes(bytes_in_memory(block_bytes)))?;
@@ -307,7 +311,7 @@ impl RecorderConfig {
         Ok(())
     }
 
-    /// Checks that a segment has room for everything that it needs besides the records.
+    /// Checks that a segment has room for everything besides the records.
     fn checked_layout(&self) -> Result<Layout, ConfigError> {
         let definitions = self.definitions().map_err(|error| {
             wrong("channels", self.channels.len(), format!("cannot be defined: {error}"))
@@ -320,7 +324,7 @@ impl RecorderConfig {
         })
     }
 
-    /// Schemas and channels as they go into each segment; each schema once.
+    /// The schemas and channels that each segment contains; each schema once.
     pub fn definitions(&self) -> Result<Definitions, DefinitionError> {
         let mut schemas = Schemas::default();
         let mut channels = Vec::with_capacity(self.channels.len());
@@ -333,12 +337,12 @@ impl RecorderConfig {
         Ok(Definitions::new(&specs, &channels)?.with_profile(&self.profile))
     }
 
-    /// Sizes of the parts of a segment.
+    /// The sizes of a segment's parts.
     pub fn layout(&self, definitions: &Definitions) -> Result<Layout, LayoutError> {
         Layout::new(self.sizes(), definitions)
     }
 
-    /// The same with all channels that may come later.
+    /// The sizes with all channels that may be declared later.
     pub fn largest_layout(&self, definitions: &Definitions) -> Result<Layout, LayoutError> {
         let all = definitions.mark();
         let channels = all.channels + bytes_in_memory(self.late.channels);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Retention: how many segments are kept, and what that means in time and space.
+//! Computes the number of segments to keep, from the configured retention and the free space.
+//! `config` calls it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,19 +10,19 @@ use crate::mcap::layout::Layout;
 use crate::mcap::names::is_segment;
 use crate::sizing::segments_for;
 
-/// How many segments a retention takes.
+/// The number of segments of a retention.
 pub(super) enum Segments {
     Known(u64),
-    /// As many as the channels fill in this time.
+    /// The number that the channels fill in this time.
     For(Duration),
 }
 
 /// The file system of a directory, or of its nearest existing parent.
 struct Space {
     free_bytes: u64,
-    /// Of the directory.
+    /// The number of segments in the directory.
     segments: u64,
-    /// Bytes that these segments occupy.
+    /// The size of these segments in bytes.
     held_bytes: u64,
 }
 
@@ -41,14 +42,14 @@ impl Space {
         })
     }
 
-    /// Existing segments count as free: they are overwritten.
+    /// The usable space. Existing segments count as free, because they are overwritten.
     fn usable_bytes(&self) -> u64 {
         self.free_bytes + self.held_bytes
     }
 }
 
 impl RecorderConfig {
-    /// How many segments the retention takes.
+    /// The number of segments of the retention.
     pub(super) fn retained_segments(&self) -> Result<Segments, ConfigError> {
         let segments = match self.retention {
             Retention::Time(time) => return Ok(Segments::For(time)),
@@ -57,7 +58,7 @@ impl RecorderConfig {
             Retention::MinFreeBytes(keep) => {
                 let space = Space::of(&self.dir)?;
                 let wanted = space.usable_bytes().saturating_sub(keep) / self.segment_bytes;
-                // Existing recordings are kept even if others have taken the space.
+                // Existing recordings are kept even if other files have taken the space.
                 wanted.max(space.segments)
             }
         };
@@ -65,7 +66,7 @@ impl RecorderConfig {
         Ok(Segments::Known(segments))
     }
 
-    /// Refuses a time that the segments that fit would not keep.
+    /// Rejects a time that the available segments cannot keep.
     pub(super) fn segments_for(&self, time: Duration, layout: &Layout) -> Result<u64, ConfigError> {
         let refuse = |reason: String| wrong("retention (time)", format!("{time:?}"), reason);
         if self.channels.iter().any(|channel| channel.period.is_none()) {
@@ -89,7 +90,7 @@ impl RecorderConfig {
         if needed > free { Err(says(format!("only {free} are free"))) } else { Ok(segments) }
     }
 
-    /// A note if incidents keep segments: fewer are left to record in.
+    /// A note if incidents keep segments, because fewer are left for recording.
     pub fn cost_of_kept(&self, kept: u64, segments: u64) -> Option<String> {
         if kept == 0 {
             return None;
@@ -101,7 +102,7 @@ impl RecorderConfig {
         Some(format!("{note}, which hold {:.0} s of {time:?}", kept_time.as_secs_f64()))
     }
 
-    /// The time that so many segments keep, in whole seconds; None if nobody knows.
+    /// The time in whole seconds that this number of segments keeps; None if unknown.
     fn time_in(&self, segments: u64) -> Option<Duration> {
         let definitions = self.definitions().ok()?;
         let layout = self.largest_layout(&definitions).ok()?;
@@ -118,7 +119,7 @@ impl RecorderConfig {
         Some(Duration::from_secs(yes))
     }
 
-    /// A note if less than the configured space stays free, as others have taken it.
+    /// A note if other files have taken space that should stay free.
     pub fn shortage(&self, segments: u64) -> Option<String> {
         let Retention::MinFreeBytes(keep) = self.retention else { return None };
         let left = Space::of(&self.dir).ok()?.usable_bytes();

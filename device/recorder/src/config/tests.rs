@@ -37,7 +37,7 @@ fn retention_becomes_a_number_of_segments() {
     // 3.3 MB/s with framing and padding for a minute: 12.3 segments, the one in use, and the
     // oldest, which is given up when that is nearly full.
     assert_eq!(with(Retention::Time(Duration::from_secs(60))).check().unwrap(), 14);
-    // What incidents keep of these is not there for a recording.
+    // Segments that incidents keep are not available to a recording.
     let time = with(Retention::Time(Duration::from_secs(60)));
     let cost = time.cost_of_kept(7, 14).unwrap();
     let says = "incidents keep 7 of 14 segments; 7 are recorded in, which hold 2";
@@ -60,7 +60,7 @@ fn channels_without_a_ring_share_what_may_be_locked() {
     };
     assert_eq!(rings(u64::MAX), [164, 10_920, 10_920, 1_024]);
     assert_eq!(rings(4 * MIB), [164, 968, 968, 1_024]);
-    // No less than they need.
+    // A ring is never smaller than its channel needs.
     assert_eq!(rings(0), [164, 68, 68, 1_024]);
     let late = |room| defaults::late_ring_bytes(16 * KIB, None, room) / KIB;
     assert_eq!([u64::MAX, 4 * MIB, 0].map(late), [1_024, 512, 68]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The side that asks.
+//! Sends requests to a running recorder. `steady status` and `steady incidents` call it.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A recorder answers at once, or when what is asked for has been done.
+/// The time limit for an answer. Some requests are answered only when they are done.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// No answer, or a refusal.
+/// The request failed, or was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     #[error("{path}: {why}: is a recorder with this socket running?")]
@@ -33,7 +33,7 @@ pub fn ask(path: &Path, request: &Value) -> Result<Value, AskError> {
     ask_within(path, request, PATIENCE)
 }
 
-/// Like [`ask`], for callers that wait for the answer no longer than `patience`.
+/// Like [`ask`], with a time limit of `patience`.
 pub fn ask_within(path: &Path, request: &Value, patience: Duration) -> Result<Value, AskError> {
     let named = path.display().to_string();
     let answer = exchange(path, request, patience).map_err(|why| match why.kind() {

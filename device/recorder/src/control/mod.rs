@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The requests that a running recorder answers, and the Unix socket that receives them.
 //!
-//! `docs/spec/control-1.md` is the protocol. Reading order: [`status`] (the state of a recording,
-//! as JSON), [`socket`] (a name in the file system), [`server`] (its thread, which the recorder
-//! never waits for), [`client`] (the other side).
+//! `docs/spec/control-1.md` is the protocol. Reading order: [`status`] (the state of a recording as
+//! JSON), [`socket`] (its name in the file system), [`server`] (the thread, for which the recorder
+//! never waits), [`client`] (the side of the requester).
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -23,14 +23,14 @@ pub mod server;
 pub mod socket;
 pub mod status;
 
-/// Version of requests and answers.
+/// The version of requests and answers.
 pub const SCHEMA: &str = "steadyio.control/1";
 
-/// What does not change while a recorder runs.
+/// The facts about a recording that do not change while it runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
     pub recording_id: [u8; 16],
-    /// Wall clock.
+    /// The start, on the wall clock.
     pub started_ns: u64,
     pub loss_window_ns: u64,
     pub segment_bytes: u64,
@@ -46,7 +46,7 @@ pub struct Control {
     pub(crate) facts: Facts,
 }
 
-/// A line that a program sends.
+/// A request: one line of JSON.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 enum Request {
@@ -55,16 +55,16 @@ enum Request {
     ReleaseIncident { name: String },
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
     Now(Value),
-    /// It waits for the device: the answer comes, or the sender is dropped.
+    /// The answer waits for the device. It comes on this channel, or the sender is dropped.
     Later(Receiver<Value>),
 }
 
 impl Control {
-    /// The answer to a line; nothing asks for the status.
+    /// Answers one line; an empty line asks for the status.
     pub fn answer(&self, line: &[u8]) -> Answer {
         let request = match line.trim_ascii() {
             b"" => Ok(Request::Status {}),
@@ -89,7 +89,7 @@ impl Control {
         }
     }
 
-    /// Each in a thread of its own, as others want to know meanwhile how it goes.
+    /// Runs a request in a separate thread, so that other clients get their answers meanwhile.
     fn later(
         &self,
         what: impl FnOnce(&Keeper) -> Result<Value, IncidentError> + Send + 'static,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread behind the socket.
+//! The thread that answers requests on the socket. `steady record` and `capi` start it.
 //!
-//! A request is a line, the answer another one; then the connection is closed. Who sends no line or
-//! does not read holds one of a few places for a while, and nothing else: nothing that the recorder
-//! does waits for this thread.
+//! A request is one line, and so is the answer; then the connection is closed. A client that sends
+//! no line, or does not read, blocks one of a few connections for a while. The recorder never waits
+//! for this thread.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -20,18 +20,18 @@ use serde_json::Value;
 use super::socket::ControlSocket;
 use super::{Answer, Control};
 
-/// At the same time; more wait until the kernel lets them in.
+/// The number of connections at a time. Further clients wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 16;
-/// Longest line of a request.
+/// The longest line of a request.
 const REQUEST_BYTES_MAX: usize = 4_096;
-/// From connecting to the request, and from there, or when the answer is known, to its last byte.
+/// The time limit for the request, and again for sending the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is checked whether to end,
+/// The interval at which the thread checks whether to end.
 const LOOK: Duration = Duration::from_millis(200);
-/// or whether an answer is known.
+/// The interval at which it checks for an answer.
 const LOOK_FOR_ANSWER: Duration = Duration::from_millis(10);
 
-/// Answers until it is dropped.
+/// The running server. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct ControlServer {
     stop: Arc<AtomicBool>,
@@ -49,7 +49,7 @@ enum State {
     Receiving,
     /// Another thread computes the answer.
     Waiting(Receiver<Value>),
-    /// The part of the answer that is not sent yet.
+    /// The unsent part of the answer.
     Sending(Vec<u8>),
 }
 
@@ -73,7 +73,7 @@ impl Drop for ControlServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its panic has been printed, and nobody needs it any more.
+            // A panic of the thread has been printed already.
             let _ = thread.join();
         }
     }
@@ -92,7 +92,7 @@ fn serve(socket: &ControlSocket, control: &Control, stop: &AtomicBool) {
     }
 }
 
-/// For anything that can be done, or until it is time to look whether to end.
+/// Waits until something can be done, or until it is time to check whether to end.
 fn wait(socket: &ControlSocket, connections: &[Connection]) -> io::Result<()> {
     let (mut fds, mut look) = (Vec::with_capacity(CONNECTIONS_MAX + 1), LOOK);
     for connection in connections {
@@ -112,7 +112,8 @@ fn wait(socket: &ControlSocket, connections: &[Connection]) -> io::Result<()> {
     }
 }
 
-/// None if nobody is there; or if too many files are open, and then later.
+/// Accepts a connection; None without a client, or if too many files are open. Then it tries again
+/// later.
 fn accept(socket: &ControlSocket) -> Option<Connection> {
     match socket.listener().accept() {
         Ok((stream, _)) => {
@@ -129,12 +130,12 @@ fn accept(socket: &ControlSocket) -> Option<Connection> {
 }
 
 impl Connection {
-    /// What takes longer ends by itself.
+    /// Whether the time limit is not reached. Beyond it the connection is closed.
     fn has_time(&self) -> bool {
         matches!(self.state, State::Waiting(_)) || self.since.elapsed() < PATIENCE
     }
 
-    /// False when it is to be closed.
+    /// Continues the connection; false when it is to be closed.
     fn go_on(&mut self, control: &Control) -> bool {
         if matches!(self.state, State::Receiving) {
             match self.receive() {
@@ -164,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// Whether the request is complete.
+    /// Receives; returns whether the request is complete.
     fn receive(&mut self) -> io::Result<bool> {
         let mut bytes = [0; REQUEST_BYTES_MAX];
         match self.stream.read(&mut bytes) {
@@ -180,10 +181,10 @@ impl Connection {
         }
     }
 
-    /// Whether some of the answer is left.
+    /// Sends; returns whether some of the answer is left.
     fn send(&mut self) -> io::Result<bool> {
         let State::Sending(answer) = &mut self.state else { return Ok(true) };
-        // A client that is gone must not kill a program that records from C.
+        // A vanished client must not kill a C program that records.
         match send(&self.stream, answer, SendFlags::NOSIGNAL).map_err(io::Error::from) {
             Ok(count) => {
                 answer.drain(..count);

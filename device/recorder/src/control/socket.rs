@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The socket on which a recorder answers.
+//! The socket on which a recorder answers requests. [`super::server`] serves it.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -9,15 +9,16 @@ use std::path::Path;
 
 use crate::named_socket::NamedSocket;
 
-/// Its owner and its group may connect.
+/// The owner and the group may connect.
 const MODE: u32 = 0o660;
 
-/// See the module's head.
+/// The bound socket. Dropping it removes its name.
 #[derive(Debug)]
 pub struct ControlSocket(NamedSocket);
 
 impl ControlSocket {
-    /// Replaces a socket on which nobody listens, and nothing else. Errors name the path.
+    /// Creates the socket. It replaces a socket without a listener, but no other file. Errors name
+    /// the path.
     pub fn bind(path: &Path) -> io::Result<ControlSocket> {
         let named =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));

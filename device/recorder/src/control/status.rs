@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The status of a recording: the counts of each topic's records, and the work of the writer
-//! thread.
+//! The status of a recording: each topic's record counts, and the writer thread's statistics.
+//! `control` answers with it, and `steady record` prints it.
 //!
-//! `docs/spec/status-1.schema.json` describes it. Reading it takes no lock that append() or the
-//! writer thread waits for.
+//! `docs/spec/status-1.schema.json` describes it. Reading it takes no lock for which append() or
+//! the writer thread waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,17 +17,17 @@ use crate::source::{now_ns, wall_ns};
 
 pub const SCHEMA: &str = "steadyio.status/1";
 
-/// See the module's head.
+/// The status, as JSON.
 #[derive(Debug, Serialize)]
 pub struct Status {
     schema: &'static str,
     tool: Tool,
     recording_id: String,
-    /// Wall clock, when this was read.
+    /// The time of this status, on the wall clock.
     now_ns: u64,
     started_ns: u64,
     state: &'static str,
-    /// Since the device fails.
+    /// The time for which the device has been failing.
     waiting_ns: Option<u64>,
     trouble: Option<String>,
     config: Config,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `incident-NAME.json` in the directory of the pool: one file per incident, written and removed as
-//! a whole, so that after a power cut it is there or not.
+//! Reads and writes `incident-NAME.json` in the directory of the pool. Each incident is one file,
+//! which is written and removed as a whole, so a power cut leaves all of it or nothing.
 //!
 //! Only the process that holds the lock of the directory changes these files. Other processes ask
-//! it.
+//! that process through `control`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::mcap::names::rename;
 
 const PREFIX: &str = "incident-";
 const SUFFIX: &str = ".json";
-/// Suffix of a file that is being written.
+/// The suffix of a file that is being written.
 const UNFINISHED: &str = ".new";
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> IncidentError {
@@ -22,7 +22,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> IncidentError {
     move |why| IncidentError::Io { path, why }
 }
 
-/// Of a checked name.
+/// The path for a checked name.
 pub fn path_of(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{PREFIX}{name}{SUFFIX}"))
 }
@@ -39,13 +39,13 @@ fn file_names(dir: &Path) -> Result<Vec<String>, IncidentError> {
     Ok(names)
 }
 
-/// All of a pool, the earliest first.
+/// All incidents of a pool, the earliest first.
 pub fn read_all(dir: &Path) -> Result<Vec<Incident>, IncidentError> {
     let mut incidents = Vec::new();
     for name in file_names(dir)?.iter().filter(|name| name.ends_with(SUFFIX)) {
         let path = dir.join(name);
         match fs::read(&path) {
-            // Released meanwhile.
+            // Released in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             read => incidents.push(parse(&path, &read.map_err(at(&path))?)?),
         }
@@ -54,7 +54,7 @@ pub fn read_all(dir: &Path) -> Result<Vec<Incident>, IncidentError> {
     Ok(incidents)
 }
 
-/// The one of this name.
+/// The incident of this name.
 pub fn read(dir: &Path, name: &str) -> Result<Incident, IncidentError> {
     super::check_name(name)?;
     let path = path_of(dir, name);
@@ -80,7 +80,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Incident, IncidentError> {
     Ok(incident)
 }
 
-/// It is durable then.
+/// Writes an incident's file, and makes it durable.
 pub fn write(dir: &Path, incident: &Incident) -> Result<(), IncidentError> {
     let path = path_of(dir, &incident.name);
     let unfinished = dir.join(format!("{PREFIX}{}{SUFFIX}{UNFINISHED}", incident.name));
@@ -91,7 +91,7 @@ pub fn write(dir: &Path, incident: &Incident) -> Result<(), IncidentError> {
         file.write_all(b"\n")?;
         file.sync_all()?;
         rename(&unfinished, &path)?;
-        // The caller gives up then, and its segments are overwritten: the file would lie.
+        // On failure, the caller releases the segments, so the file must not stay.
         sync(dir).inspect_err(|_| drop(fs::remove_file(&path)))
     });
     written.map_err(|why| {
@@ -110,7 +110,7 @@ pub fn remove(dir: &Path, name: &str) -> Result<(), IncidentError> {
     }
 }
 
-/// What a power cut left of one that was being written.
+/// Removes files that a power cut left unfinished.
 pub fn remove_unfinished(dir: &Path) -> Result<(), IncidentError> {
     for name in file_names(dir)?.iter().filter(|name| name.ends_with(UNFINISHED)) {
         let path = dir.join(name);

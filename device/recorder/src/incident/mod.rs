@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Incidents: what no recorder overwrites until it is released.
+//! Incidents protect segments from being overwritten until they are released.
 //!
-//! A pool overwrites its oldest segment, whatever is in it. After a crash or a near miss somebody
-//! needs what was recorded before it: an incident names the segments that hold the last so many
-//! seconds, and keeps them from being used again, in this recording and in later ones.
+//! A pool overwrites its oldest segment, regardless of its contents. After a crash or a near miss,
+//! users need the records before it. An incident names the segments with the last seconds, and
+//! protects them in this recording and in later ones.
 //!
-//! Reading order: [`crate::pool::pins`] (which segments the writer thread may choose), [`files`]
-//! (what makes that last), [`keeper`] (how others ask for it).
+//! Reading order: [`crate::pool::pins`] (the segments that the writer thread may not use),
+//! [`files`] (storage of incidents), [`keeper`] (the interface for other threads).
 
 use std::fmt;
 use std::io;
@@ -20,18 +20,18 @@ use crate::mcap::private::Identity;
 pub mod files;
 pub mod keeper;
 
-/// Version of the files.
+/// The version of the files.
 pub const SCHEMA: &str = "steadyio.incident/1";
 
-/// Longest name: files have names of 255 bytes at most.
+/// The longest name. File names have at most 255 bytes.
 const NAME_BYTES_MAX: usize = 64;
 
 /// A segment as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptSegment {
-    /// Its name in the pool, without what says whether anything is recorded in it.
+    /// The segment's name in the pool, without the suffix that says whether it has records.
     pub file: String,
-    /// As in the metadata of the segment.
+    /// The recording id in the segment's metadata.
     pub recording_id: String,
     pub sequence: u64,
 }
@@ -42,7 +42,7 @@ impl KeptSegment {
         KeptSegment { file, recording_id, sequence: identity.sequence }
     }
 
-    /// Whether this is what is in the file now.
+    /// Whether the file still holds this life.
     pub fn is(&self, identity: &Identity) -> bool {
         self.sequence == identity.sequence && self.recording_id == hex(&identity.recording_id)
     }
@@ -52,23 +52,23 @@ fn hex(id: &[u8; 16]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// See the module's head. `docs/spec/incident-1.schema.json` describes it.
+/// An incident. `docs/spec/incident-1.schema.json` describes its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incident {
     pub schema: String,
     pub name: String,
-    /// So much before the end was asked for.
+    /// The requested time before the end.
     pub asked_ns: u64,
-    /// From here on, at the latest, all is there that the recorder received; wall clock.
+    /// All records that the recorder received from this time on are there, on the wall clock.
     pub from_ns: u64,
-    /// When it was taken.
+    /// The time at which it was taken.
     pub to_ns: u64,
-    /// The oldest first.
+    /// The segments, the oldest first.
     pub segments: Vec<KeptSegment>,
 }
 
 impl Incident {
-    /// How much of the requested time the segments hold.
+    /// The part of the requested time that the segments hold.
     pub fn covered_ns(&self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns)
     }
@@ -78,20 +78,20 @@ impl Incident {
     }
 }
 
-/// The incident, and the segments that it costs the pool.
+/// The incident, and its cost in segments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     pub incident: Incident,
-    /// Of the pool, by all incidents.
+    /// The number of segments that all incidents of the pool keep.
     pub kept_segments: u64,
-    /// In which recording goes on.
+    /// The number of segments that are left for recording.
     pub free_segments: u64,
-    /// Whether all that had been received is durable. Not so if the device takes too long.
+    /// Whether all records received before are durable. False if the device takes too long.
     pub durable: bool,
 }
 
 impl Kept {
-    /// Whether all that was asked for is there, and durable.
+    /// Whether all of the requested time is there and durable.
     pub fn is_whole(&self) -> bool {
         self.durable && self.incident.covered_ns() >= self.incident.asked_ns
     }
@@ -119,7 +119,7 @@ impl fmt::Display for Kept {
     }
 }
 
-/// An incident was not taken or released; nothing has changed.
+/// An incident was not taken or released. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum IncidentError {
     #[error(
@@ -143,11 +143,11 @@ pub enum IncidentError {
     NoRoom {
         name: String,
         last: Duration,
-        /// That are not kept yet.
+        /// The number of segments that are not kept yet.
         needed: usize,
-        /// What would be left.
+        /// The number of segments that would be left.
         free: usize,
-        /// In the pool.
+        /// The number of segments of the pool.
         segments: usize,
     },
     #[error("incident {0}: the recording has ended")]
@@ -166,7 +166,7 @@ pub enum IncidentError {
     Unreadable { path: PathBuf, why: String },
 }
 
-/// Names are parts of file names.
+/// Checks a name. It becomes a part of a file name.
 pub fn check_name(name: &str) -> Result<(), IncidentError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());

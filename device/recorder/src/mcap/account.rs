@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loss ledger in the file: as a private record in blocks, and as metadata for all readers.
+//! The loss ledger in a segment: as a private record in blocks, and as metadata for all MCAP
+//! readers. The encoder writes it, and the recovery reads it.
 
 use super::private::private_op;
 use super::wire::{DIGITS_MAX, Get, Put, RECORD_HEAD_BYTES, op};
 
-/// Name of the metadata record of the ledger.
+/// The name of the ledger's metadata record.
 pub const LEDGER_NAME: &str = "steadyio.ledger";
 
-/// What became of the messages of a channel, counted by the recorder since the recording began.
+/// The counts of a channel's messages since the recording began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChannelLedger {
-    /// Offered by the application.
+    /// Messages that the application appended.
     pub received: u64,
-    /// Given to a file.
+    /// Messages written to a file.
     pub written: u64,
-    /// Known to survive a power cut.
+    /// Messages known to survive a power cut.
     pub durable: u64,
-    /// Lost, because the ring was full.
+    /// Messages lost because the ring was full.
     pub lost: u64,
     pub lost_bytes: u64,
-    /// Log time of the first lost one.
+    /// The log time of the first lost message.
     pub lost_first_ns: u64,
-    /// Log time of the last lost one.
+    /// The log time of the last lost message.
     pub lost_last_ns: u64,
 }
 
@@ -42,15 +43,15 @@ impl ChannelLedger {
     }
 }
 
-/// Of one channel in a ledger record: its position in the definitions, and the counters.
+/// The size of one channel in a ledger record: its position in the definitions, and the counters.
 pub const LEDGER_ENTRY_BYTES: usize = 2 + 8 * LEDGER_FIELDS.len();
 
-/// Length of a ledger record.
+/// The length of a ledger record.
 pub const fn ledger_record_bytes(channels: usize) -> usize {
     RECORD_HEAD_BYTES + channels * LEDGER_ENTRY_BYTES
 }
 
-/// A ledger record of all channels.
+/// Writes a ledger record with all channels.
 pub fn put_ledger(put: &mut Put<'_>, ledger: &[ChannelLedger]) {
     let opened = put.open_record(private_op::LEDGER);
     for (at, channel) in ledger.iter().enumerate() {
@@ -59,14 +60,14 @@ pub fn put_ledger(put: &mut Put<'_>, ledger: &[ChannelLedger]) {
     put.close_record(opened);
 }
 
-/// A channel in a ledger record, by its position in the definitions.
+/// Writes one channel of a ledger record, with its position in the definitions.
 pub fn put_ledger_entry(put: &mut Put<'_>, at: usize, channel: &ChannelLedger) {
-    // At most as many as definitions can have.
+    // The limit of definitions fits into 16 bits.
     put.u16(at as u16);
     channel.fields().into_iter().for_each(|number| put.u64(number));
 }
 
-/// Reads the content of a ledger record into the channels that it is about.
+/// Reads a ledger record into the channels that it contains.
 pub fn get_ledger(content: &[u8], ledger: &mut [ChannelLedger]) -> Option<()> {
     let mut get = Get::new(content);
     while !get.rest().is_empty() {
@@ -84,32 +85,32 @@ pub fn get_ledger(content: &[u8], ledger: &mut [ChannelLedger]) -> Option<()> {
     Some(())
 }
 
-/// Name of the metadata record that counts missing blocks.
+/// The name of the metadata record that counts missing blocks.
 pub const GAPS_NAME: &str = "steadyio.gaps";
 
 /// The blocks that are missing in a damaged segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// Blocks of data.
+    /// The number of missing data blocks.
     pub blocks: u64,
-    /// Bytes of the file between the blocks that are there.
+    /// The number of bytes between the existing blocks.
     pub bytes: u64,
-    /// Of the blocks, those that had been durable: the others were on their way when power failed.
+    /// The missing blocks that had been durable. The others were in flight when power failed.
     pub durable_blocks: u64,
 }
 
 const GAPS_FIELDS: [&str; 3] = ["blocks", "bytes", "durable_blocks"];
-/// Room for them in every tail, so that the recovery finds room for them.
+/// The room for the gaps in every tail, so that the recovery can add them.
 pub const GAPS_ROOM_BYTES: usize = 192;
 const _: () = {
     let entry = 4 + GAPS_FIELDS[2].len() + 4 + DIGITS_MAX;
     let record = RECORD_HEAD_BYTES + 4 + GAPS_NAME.len() + 4 + GAPS_FIELDS.len() * entry;
-    // Next to the gaps: how many of the first blocks of data repeat latched messages.
+    // Next to the gaps: the number of blocks at the beginning that repeat latched messages.
     let repeated = RECORD_HEAD_BYTES + 4;
     assert!(record + repeated + RECORD_HEAD_BYTES <= GAPS_ROOM_BYTES);
 };
 
-/// Nothing if there are none.
+/// Writes the number of repeated blocks, if there are any.
 pub(super) fn put_repeated(put: &mut Put<'_>, blocks: u32) {
     if blocks > 0 {
         put.record(private_op::REPEATED, 4);
@@ -131,7 +132,7 @@ impl Gaps {
         put.close_record(opened);
     }
 
-    /// Out of the content of a metadata record; None if it is another one.
+    /// Decodes a metadata record; None if it is another one.
     pub fn get_metadata(content: &[u8]) -> Option<Gaps> {
         let mut get = Get::new(content);
         get.string().filter(|name| *name == GAPS_NAME)?;
@@ -145,16 +146,16 @@ impl Gaps {
     }
 }
 
-/// Who ended a segment.
+/// The author of a segment's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompletedBy {
-    /// The recording continued in the next one, or ended.
+    /// The recorder: the recording continued in the next segment, or ended.
     Recorder,
-    /// Something else ended it; the ledger is the last one found.
+    /// Another program. The ledger is the last one in the segment.
     Recovery,
 }
 
-/// The ledger for the users of MCAP: a metadata record with keys such as `0.lost`.
+/// Writes the ledger as a metadata record for MCAP readers, with keys such as `0.lost`.
 pub fn put_ledger_metadata(
     put: &mut Put<'_>,
     by: CompletedBy,
@@ -183,7 +184,7 @@ pub fn put_ledger_metadata(
     put.close_record(opened);
 }
 
-/// Room for the metadata of the ledger.
+/// The room for the metadata of the ledger.
 pub fn ledger_metadata_bytes_max(channels: usize) -> usize {
     let key = 4 + "65535.".len() + LEDGER_FIELDS[6].len().max(LEDGER_FIELDS[5].len());
     let entry = key + 4 + DIGITS_MAX;

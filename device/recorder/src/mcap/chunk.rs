@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The chunk being built: message records at their place in a block, then the records around them.
+//! The chunk in progress: message records at their place in a block, and then the records around
+//! them. The encoder uses it.
 
 use crc32fast::Hasher;
 
@@ -10,10 +11,10 @@ use super::wire::{
     CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, Put, RECORD_HEAD_BYTES, op,
 };
 
-/// Of the first message record in a block.
+/// The offset of the first message record in a block.
 const RECORDS_AT: usize = BLOCK_RECORD_BYTES + RECORD_HEAD_BYTES + CHUNK_HEAD_BYTES;
 
-/// One message, for the message index.
+/// The message index entry of one message.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     slot: u16,
@@ -21,29 +22,29 @@ struct Entry {
     log_time_ns: u64,
 }
 
-/// A channel's part.
+/// A channel's part of the chunk.
 #[derive(Debug, Clone, Copy, Default)]
 struct ChannelInChunk {
     messages: u32,
-    /// Of its message index in the block.
+    /// The offset of its message index in the block.
     index_at: usize,
-    /// Of the next entry in it.
+    /// The offset of the next entry in it.
     entry_at: usize,
     start_ns: u64,
     end_ns: u64,
 }
 
-/// See the module's head.
+/// A chunk in progress.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// In the file, in order of definition.
+    /// The ids in the file, in the order of the definitions.
     ids: Vec<u16>,
-    /// End of the records in the block.
+    /// The end of the records in the block.
     at: usize,
     records_crc: Hasher,
     entries: Vec<Entry>,
     slots: Vec<ChannelInChunk>,
-    /// Of the slots, those with a message.
+    /// The number of channels with a message.
     channels: usize,
 }
 
@@ -60,7 +61,7 @@ impl Chunk {
         }
     }
 
-    /// A further channel.
+    /// Adds a channel.
     pub(super) fn add_channel(&mut self, id: u16) {
         self.ids.push(id);
         self.slots.push(ChannelInChunk::default());
@@ -78,7 +79,7 @@ impl Chunk {
         self.entries.len()
     }
 
-    /// How many channels have messages in it, with one of this channel.
+    /// The number of channels with messages, if one of this channel were added.
     pub(super) fn channels_with(&self, channel: u16) -> usize {
         self.channels + usize::from(self.slots[channel as usize].messages == 0)
     }
@@ -87,7 +88,7 @@ impl Chunk {
         self.channels
     }
 
-    /// The message fits: the encoder has checked.
+    /// Adds a message. The encoder must have checked that it fits.
     pub(super) fn push(&mut self, block: &mut [u8], message: &Message<'_>) {
         self.note(message);
         let start = self.at;
@@ -115,7 +116,8 @@ impl Chunk {
         self.channels += usize::from(first);
     }
 
-    /// Chunk head in front of the records and message indexes behind them; returns where those end.
+    /// Writes the chunk head before the records and the message indexes after them. Returns the end
+    /// of those.
     pub(super) fn close(&mut self, block: &mut [u8]) -> usize {
         let records_bytes = (self.at - RECORDS_AT) as u64;
         let (start_ns, end_ns) = self.times_ns();
@@ -137,7 +139,7 @@ impl Chunk {
         (start_ns, end_ns)
     }
 
-    /// The heads of all message indexes, then each message into that of its channel.
+    /// Writes the heads of all message indexes, then each message into the index of its channel.
     fn put_message_indexes(&mut self, block: &mut [u8]) -> usize {
         let mut at = self.at;
         for (slot, id) in self.slots.iter_mut().zip(&self.ids) {
@@ -161,8 +163,8 @@ impl Chunk {
         at
     }
 
-    /// Of everything in a closed block behind its block record. Each byte of payload is summed
-    /// once, when it was copied; the sums are then joined.
+    /// The checksum of everything in a closed block after its block record. Each payload was summed
+    /// when it was copied; this joins the sums.
     pub(super) fn body_crc(&self, block: &[u8]) -> u32 {
         let mut crc = Hasher::new();
         crc.update(&block[BLOCK_RECORD_BYTES..RECORDS_AT]);
@@ -173,7 +175,7 @@ impl Chunk {
         crc.finalize()
     }
 
-    /// Notes a closed chunk whose block lies at this offset in the file.
+    /// Adds a closed chunk to the index. Its block lies at this offset of the file.
     pub(super) fn add_to(
         &self,
         index: &mut SegmentIndex,

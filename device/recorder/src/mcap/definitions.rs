@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schemas and channels, encoded once: the same bytes are in the head of every segment and in its
-//! summary.
+//! Schemas and channels as encoded records. They are encoded once, because every segment has the
+//! same bytes in its head and in its summary.
 
 use super::wire::{Get, Put, RECORD_HEAD_BYTES, op};
 
-/// At most as many channels per recording: the ledger of each segment has room for all of them.
+/// The limit of channels per recording: the ledger of each segment has room for all of them.
 pub const CHANNELS_MAX: usize = 16_384;
-/// At most as many bytes of schemas and channels together.
+/// The limit of the size of all schemas and channels.
 pub const DEFINITION_BYTES_MAX: usize = 16 << 20;
 
-/// What the messages of one or more channels look like.
+/// The schema of one or more channels' messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaSpec {
-    /// Type name, for example `sensor_msgs/Imu`.
+    /// The name of the type, for example `sensor_msgs/Imu`.
     pub name: String,
     /// `protobuf`, `ros2msg`, `jsonschema`, ...; empty if there is no description.
     pub encoding: String,
-    /// The description itself.
+    /// The description.
     pub data: Vec<u8>,
 }
 
@@ -26,39 +26,40 @@ pub struct ChannelSpec {
     pub topic: String,
     /// `cdr`, `protobuf`, `json`, ...; empty if unknown.
     pub message_encoding: String,
-    /// Position in the list of schemas.
+    /// The position in the list of schemas.
     pub schema: Option<usize>,
-    /// Free keys and values.
+    /// Metadata of the user.
     pub metadata: Vec<(String, String)>,
 }
 
 /// An error in schemas or channels.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
-    /// Too many or none.
+    /// Too many channels, or none.
     #[error("{0} channels: must be 1 to {CHANNELS_MAX}")]
     Channels(usize),
     #[error("{0} schemas: must be at most {CHANNELS_MAX}")]
     Schemas(usize),
     #[error("schemas and channels take {0} bytes: must be at most {DEFINITION_BYTES_MAX}")]
     Bytes(usize),
-    /// Not in the list.
+    /// The schema is not in the list.
     #[error("channel {topic}: schema {schema} is not defined: there are {schemas}")]
     UnknownSchema {
         topic: String,
         schema: usize,
-        /// Defined.
+        /// The number of defined schemas.
         schemas: usize,
     },
-    /// Readers refuse such maps.
+    /// A key occurs twice. Readers reject such maps.
     #[error("channel {topic}: metadata key {key} is given twice")]
     KeyTwice { topic: String, key: String },
-    /// The specification wants it empty.
+    /// A schema has data without an encoding, which the specification forbids.
     #[error("schema {0}: without an encoding its data must be empty")]
     DataWithoutEncoding(String),
 }
 
-/// How far definitions go: they only grow, so the first ones can be told from those added later.
+/// A size of the definitions. They only grow, so a mark separates the first ones from those added
+/// later.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
     pub channels: usize,
@@ -67,12 +68,12 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Of so many channels, with their schemas.
+    /// The mark for this number of channels, with their schemas.
     pub fn of(channels: usize, bytes: usize) -> Mark {
         Mark { channels, schema_bytes: 0, channel_bytes: bytes }
     }
 
-    /// Length of all records.
+    /// The length of all records.
     pub fn bytes(&self) -> usize {
         self.schema_bytes + self.channel_bytes
     }
@@ -90,7 +91,7 @@ pub struct Definitions {
 }
 
 impl Definitions {
-    /// Checks and encodes.
+    /// Checks and encodes schemas and channels.
     pub fn new(
         schemas: &[SchemaSpec],
         channels: &[ChannelSpec],
@@ -104,7 +105,7 @@ impl Definitions {
         Ok(definitions)
     }
 
-    /// Adds a channel, behind the schema it needs if that is new. On an error nothing has changed.
+    /// Adds a channel, after its schema if that is new. After an error, nothing has changed.
     pub fn add(
         &mut self,
         schema: Option<&SchemaSpec>,
@@ -118,17 +119,17 @@ impl Definitions {
         })
     }
 
-    /// Of a recording with this profile.
+    /// Sets the profile of the recording.
     pub fn with_profile(self, profile: &str) -> Definitions {
         Definitions { profile: profile.into(), ..self }
     }
 
-    /// What MCAP calls so; empty if there is none.
+    /// MCAP's profile; empty if there is none.
     pub fn profile(&self) -> &str {
         &self.profile
     }
 
-    /// Of a file that was found; to be filled by [`Definitions::add_record`].
+    /// Empty definitions of an existing file, to be filled by [`Definitions::add_record`].
     pub(super) fn empty() -> Definitions {
         Definitions {
             profile: String::new(),
@@ -140,7 +141,7 @@ impl Definitions {
         }
     }
 
-    /// What [`Definitions::add`] adds to their length.
+    /// The number of bytes that [`Definitions::add`] adds.
     pub fn bytes_of(schema: Option<&SchemaSpec>, channel: &ChannelSpec) -> usize {
         schema.map_or(0, schema_bytes) + channel_bytes(channel)
     }
@@ -158,7 +159,7 @@ impl Definitions {
         self.schemas.resize(start + bytes, 0);
         let mut put = Put::new(&mut self.schemas[start..]);
         let opened = put.open_record(op::SCHEMA);
-        // From 1: 0 means that there is none.
+        // From 1, because 0 means no schema.
         put.u16(count as u16);
         put.string(&schema.name);
         put.string(&schema.encoding);
@@ -204,7 +205,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// So many bytes, if they fit.
+    /// Checks that this number of bytes fits.
     fn room_for(&self, bytes: usize) -> Result<usize, DefinitionError> {
         match self.bytes() + bytes {
             all if all > DEFINITION_BYTES_MAX => Err(DefinitionError::Bytes(all)),
@@ -212,7 +213,7 @@ impl Definitions {
         }
     }
 
-    /// Adds a schema or channel record that was read; repeated ones are ignored. `None` if it is
+    /// Adds a schema or channel record from a file; repeated ones are ignored. `None` if it is
     /// malformed.
     pub(super) fn add_record(&mut self, opcode: u8, content: &[u8]) -> Option<()> {
         let mut get = Get::new(content);
@@ -233,22 +234,22 @@ impl Definitions {
         Some(())
     }
 
-    /// Schema records, then channel records.
+    /// The schema records, then the channel records.
     pub fn records(&self) -> [&[u8]; 2] {
         [&self.schemas, &self.channels]
     }
 
-    /// Those that were there before: schema records, then channel records.
+    /// The records up to the mark: schema records, then channel records.
     pub fn records_before(&self, mark: Mark) -> [&[u8]; 2] {
         [&self.schemas[..mark.schema_bytes], &self.channels[..mark.channel_bytes]]
     }
 
-    /// Those that were added since.
+    /// The records added since the mark.
     pub fn records_since(&self, mark: Mark) -> [&[u8]; 2] {
         [&self.schemas[mark.schema_bytes..], &self.channels[mark.channel_bytes..]]
     }
 
-    /// How far they go now.
+    /// The present mark.
     pub fn mark(&self) -> Mark {
         Mark {
             channels: self.channel_ids.len(),
@@ -257,24 +258,24 @@ impl Definitions {
         }
     }
 
-    /// Length of [`Definitions::records`].
+    /// The length of [`Definitions::records`].
     pub fn bytes(&self) -> usize {
         self.schemas.len() + self.channels.len()
     }
 
     pub fn schema_count(&self) -> u16 {
-        // Their ids are numbers of 16 bits other than 0.
+        // Schema ids have 16 bits and are not 0.
         self.schema_ids.len() as u16
     }
 
-    /// Ids in the file, in order of definition.
+    /// The ids in the file, in the order of the definitions.
     pub fn channel_ids(&self) -> &[u16] {
         &self.channel_ids
     }
 
-    /// Position of the channel of an id.
+    /// The position of the channel with an id.
     pub fn slot_of(&self, id: u16) -> Option<usize> {
-        // As this recorder numbers them; other writers need not.
+        // Other programs may number channels differently.
         let same = usize::from(id);
         match self.channel_ids.get(same) {
             Some(found) if *found == id => Some(same),
@@ -282,12 +283,12 @@ impl Definitions {
         }
     }
 
-    /// Topics, in the same order.
+    /// The topics, in the same order.
     pub fn topics(&self) -> &[String] {
         &self.topics
     }
 
-    /// What the records say, in the same order; `None` if one is malformed.
+    /// Decodes the records, in the same order; `None` if one is malformed.
     pub fn specs(&self) -> Option<(Vec<SchemaSpec>, Vec<ChannelSpec>)> {
         let schemas = contents(&self.schemas).map(schema_spec).collect::<Option<_>>()?;
         let channel = |content| channel_spec(content, &self.schema_ids);

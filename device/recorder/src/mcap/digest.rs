@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A digest of a channel's messages, to compare the messages that survived with those sent.
+//! A digest of each channel's messages, to compare the surviving messages with those that were
+//! sent. The recovery computes it.
 
 use crc32fast::Hasher;
 
@@ -7,19 +8,19 @@ use crc32fast::Hasher;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelDigest {
     pub messages: u64,
-    /// Of all payloads.
+    /// The size of all payloads.
     pub payload_bytes: u64,
-    /// Of the first message.
+    /// The sequence number of the first message.
     pub sequence_first: u32,
-    /// Of the last message.
+    /// The sequence number of the last message.
     pub sequence_last: u32,
-    /// How often a message's sequence was not that of the one before plus one.
+    /// How often a message's sequence number was not one more than that of the previous message.
     pub sequence_gaps: u64,
-    /// Of the payloads behind each other, in the order of the file.
+    /// The checksum of all payloads, in the order of the file.
     pub payload_crc32: u32,
 }
 
-/// The same while messages are read.
+/// A digest in progress.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Digesting {
     messages: u64,

@@ -44,28 +44,29 @@ use super::private::{
 };
 use super::wire::{MESSAGE_INDEX_HEAD_BYTES, Put, RECORD_HEAD_BYTES};
 
-/// Where the beginning of a buffer belongs in the file.
+/// The place in the file for the beginning of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct FileRange {
-    /// In the file. A multiple of 4096, but for the tail of a growing file.
+    /// The offset in the file: a multiple of 4096, except for the tail of a growing file.
     pub offset: u64,
-    /// How much of the buffer. A multiple of 4096, but for the tail of a growing file.
+    /// The number of bytes of the buffer: a multiple of 4096, except for the tail of a growing
+    /// file.
     pub bytes: usize,
 }
 
 /// A message to write.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
-    /// Position of the channel in the definitions.
+    /// The position of the channel in the definitions.
     pub channel: u16,
-    /// Counts the messages offered on the channel, lost ones included: a gap shows a loss.
+    /// The number of the message on its channel. Lost messages count too, so a gap shows a loss.
     pub sequence: u32,
-    /// When it was appended.
+    /// The time at which it was appended.
     pub log_time_ns: u64,
-    /// When it was made.
+    /// The time at which it was made.
     pub publish_time_ns: u64,
-    /// In one or two pieces, as a ring hands it out; the second may be empty.
+    /// The payload in one or two pieces, as a ring returns it; the second may be empty.
     pub payload: [&'a [u8]; 2],
 }
 
@@ -75,16 +76,17 @@ impl Message<'_> {
     }
 }
 
-/// Why a message was rejected.
+/// The reason why a message was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// Flush, then push it again.
+    /// The block is full: flush, then push the message again.
     #[error("the block is full")]
     Block,
-    /// Finish, begin the next segment, then push it again. Nothing is pending.
+    /// The segment is full: finish it, begin the next segment, then push the message again. No
+    /// message is pending.
     #[error("the segment is full")]
     Segment,
-    /// It never fits.
+    /// The message never fits.
     #[error("a message of {bytes} bytes: a block takes at most {bytes_max}")]
     TooLong {
         bytes: usize,
@@ -100,27 +102,27 @@ enum Step {
     Data,
     Ended {
         end_offset: u64,
-        /// Of the padding that the end block begins.
+        /// The end of the padding that the end block begins.
         padding_end: u64,
     },
     Sealed,
 }
 
-/// A block of added definitions is written so many times: without it, what follows in the segment
-/// could not be read.
+/// The number of copies of a block of added definitions. Without this block, the rest of the
+/// segment could not be read.
 pub const ADDED_COPIES: usize = 2;
 
 /// Turns the messages of a recording into segments.
 #[derive(Debug)]
 pub struct Encoder {
-    /// Of the segment in the making.
+    /// The layout of the segment in progress.
     layout: Layout,
-    /// With all definitions that there is room for.
+    /// The layout with all definitions that have room.
     largest: Layout,
     definitions: Definitions,
-    /// Those that the segment in the making began with,
+    /// The definitions with which the segment in progress began.
     begun: Mark,
-    /// and those that are in it by now.
+    /// The definitions that are in it now.
     in_file: Mark,
     index: SegmentIndex,
     life: Life,
@@ -128,14 +130,14 @@ pub struct Encoder {
     offset: u64,
     number: u32,
     chunk: Chunk,
-    /// Blocks known to be durable.
+    /// The number of blocks known to be durable.
     durable: u32,
-    /// What the current block would need now, at worst.
+    /// The highest number of bytes that the current block needs now.
     needed_bytes: usize,
     lost_written: Vec<u64>,
-    /// The channel whose losses go first into the next block: not all may fit.
+    /// The channel whose losses go first into the next block, because not all may fit.
     ledger_turn: usize,
-    /// Of a damaged segment; the recovery only knows them.
+    /// The gaps of a damaged segment; only the recovery sets them.
     gaps: Gaps,
 }
 
@@ -145,8 +147,8 @@ impl Encoder {
         Encoder::with_room(layout.clone(), definitions, layout)
     }
 
-    /// The same with room for definitions that are added later: `largest` is the layout with all of
-    /// them.
+    /// Like [`Encoder::new`], with room for definitions that are added later: `largest` is the
+    /// layout with all of them.
     pub fn with_room(layout: Layout, definitions: Definitions, largest: Layout) -> Encoder {
         let channels = definitions.channel_ids().len();
         assert_eq!(channels, layout.channels(), "the layout was made for other channels");
@@ -180,12 +182,12 @@ impl Encoder {
         }
     }
 
-    /// Begins the life of this head; messages that were not flushed are dropped.
+    /// Begins the life of this head. Messages that were not flushed are dropped.
     pub fn begin(&mut self, identity: Identity, created_ns: u64) {
         self.begin_with(identity, created_ns, self.definitions.mark());
     }
 
-    /// The same if definitions were added since the copy for this life was made.
+    /// Like [`Encoder::begin`], if definitions were added since the copy for this life was made.
     pub fn begin_with(&mut self, identity: Identity, created_ns: u64, begun: Mark) {
         self.layout = Layout::of(*self.layout.config(), begun);
         (self.begun, self.in_file) = (begun, begun);
@@ -199,8 +201,8 @@ impl Encoder {
         self.durable = 0;
     }
 
-    /// So many blocks of this life, from the first, are durable. A block of which one that follows
-    /// says so was not lost in a power cut, but damaged.
+    /// Records that this number of blocks of this life, from the first, are durable. Later blocks
+    /// contain the number. A missing block below it was not lost in a power cut, but damaged.
     pub fn note_durable(&mut self, blocks: u32) {
         self.durable = blocks;
     }
@@ -209,7 +211,8 @@ impl Encoder {
         &self.layout
     }
 
-    /// With all definitions that there is room for: buffers of its sizes are always large enough.
+    /// The layout with all definitions that have room. Buffers of its sizes are always large
+    /// enough.
     pub fn largest_layout(&self) -> &Layout {
         &self.largest
     }
@@ -218,13 +221,13 @@ impl Encoder {
         &self.definitions
     }
 
-    /// How far the definitions go now.
+    /// The present mark of the definitions.
     pub fn mark(&self) -> Mark {
         self.definitions.mark()
     }
 
-    /// Adds a channel, behind the schema it needs if that is new. Before the next message of the
-    /// segment in use [`Encoder::added`] is to be written.
+    /// Adds a channel, after its schema if that is new. Then [`Encoder::added`] must be written
+    /// before the next message of the segment in use.
     pub fn add(
         &mut self,
         schema: Option<&SchemaSpec>,
@@ -233,13 +236,14 @@ impl Encoder {
         self.definitions.add(schema, channel)?;
         self.index.grow(&self.definitions);
         self.lost_written.push(0);
-        // The one that was added.
+        // The channel that was added.
         let id = self.definitions.channel_ids().last().copied().unwrap_or(0);
         self.chunk.add_channel(id);
         Ok(())
     }
 
-    /// Whether the segment in use takes so many channels more, with so many bytes of definitions.
+    /// Whether the segment in use has room for this number of further channels, and bytes of
+    /// definitions.
     pub fn has_room_for(&self, channels: usize, bytes: usize) -> bool {
         let all = self.definitions.mark();
         let grown = Mark::of(all.channels + channels, all.bytes() + bytes);
@@ -248,7 +252,7 @@ impl Encoder {
         self.offset + added as u64 <= data_end
     }
 
-    /// The definitions that the segment in use lacks, if it lacks any.
+    /// The definitions that the segment in use lacks, if any.
     pub fn added(&mut self, block: &mut [u8]) -> Option<FileRange> {
         assert_eq!(self.step, Step::Data, "what is added comes behind the definitions");
         assert_eq!(self.pending(), 0, "messages are pending: flush them first");
@@ -266,31 +270,32 @@ impl Encoder {
         Some(self.close_block(block, block_bytes, BlockKind::Added, body_crc))
     }
 
-    /// The segment in use has all definitions now.
+    /// Records that the segment in use has all definitions.
     pub fn end_added(&mut self) {
         self.in_file = self.definitions.mark();
         self.layout = self.layout.grown(self.in_file);
     }
 
-    /// Bytes of the segment so far, flushed blocks only.
+    /// The index of the segment so far, with flushed blocks only.
     pub fn index(&self) -> &SegmentIndex {
         &self.index
     }
 
-    /// Messages pushed and not flushed.
+    /// The number of messages pushed and not flushed.
     pub fn pending(&self) -> usize {
         self.chunk.messages()
     }
 
-    /// The block that the file begins with in this life. In a recycled file its gate is closed.
+    /// The first block of the file in this life. In a recycled file its gate is closed.
     pub fn head(&self, buffer: &mut [u8], identity: Identity, created_ns: u64) -> FileRange {
         let life = Life { identity, created_ns, ..self.life };
         put_head(&mut buffer[..HEAD_BYTES], &life, self.definitions.profile(), self.is_growing());
         FileRange { offset: 0, bytes: HEAD_BYTES }
     }
 
-    /// What replaces the footer of the file's former life until the tail does: the definitions, far
-    /// from where they are needed. `None` for a growing file, which has no footer yet.
+    /// The block that replaces the footer of the file's former life until the tail is written: a
+    /// copy of the definitions, far from the original. `None` for a growing file, which has no
+    /// footer yet.
     pub fn definitions_copy(
         &self,
         buffer: &mut [u8],
@@ -319,8 +324,8 @@ impl Encoder {
         Some(FileRange { offset, bytes: block_bytes })
     }
 
-    /// Whether at most an eighth of the room for data or for its index is left: time to prepare the
-    /// next segment.
+    /// Whether at most an eighth of the room for data or for its index is left. Then it is time to
+    /// prepare the next segment.
     pub fn is_nearly_full(&self) -> bool {
         let data_end = self.layout.data_end(self.index.bytes());
         let left_bytes = data_end.saturating_sub(self.offset);
@@ -328,8 +333,8 @@ impl Encoder {
         left_bytes <= self.layout.segment_bytes() / NEARLY_FULL || !self.index.has_room(index_share)
     }
 
-    /// The block of schemas and channels, with the ledger as the segment begins; empty if that is
-    /// not known.
+    /// The block of schemas and channels, with the ledger at the beginning of the segment; empty if
+    /// that is unknown.
     pub fn definitions(&mut self, buffer: &mut [u8], ledger: &[ChannelLedger]) -> FileRange {
         assert_eq!(self.step, Step::Begun, "definitions come behind the head");
         let block_bytes = self.layout.definitions_bytes();
@@ -345,7 +350,7 @@ impl Encoder {
         self.close_block(buffer, block_bytes, BlockKind::Definitions, body_crc)
     }
 
-    /// All but the block record; returns where the metadata is.
+    /// Writes everything but the block record; returns the place of the metadata.
     fn put_definitions(
         &self,
         block: &mut [u8],
@@ -370,8 +375,8 @@ impl Encoder {
         metadata
     }
 
-    /// Takes a message into the block in the making. Until [`Encoder::flush`] the buffer must be
-    /// the same and stay as it is.
+    /// Adds a message to the block in progress. Until [`Encoder::flush`] the buffer must stay the
+    /// same, with its contents.
     pub fn push(&mut self, block: &mut [u8], message: &Message<'_>) -> Result<(), Full> {
         assert_eq!(self.step, Step::Data, "messages come behind the definitions");
         assert!(usize::from(message.channel) < self.in_file.channels, "its channel is defined");
@@ -382,7 +387,7 @@ impl Encoder {
         }
         let config = self.layout.config();
         let overhead_bytes = block_overhead_bytes(self.layout.channels());
-        // A message that is longer than a unit has a block of its own.
+        // A message longer than a unit gets a separate block.
         let (before, max, full) = match self.pending() {
             0 => (overhead_bytes, config.block_bytes_max, Full::Segment),
             _ => (self.needed_bytes, config.unit_bytes, Full::Block),
@@ -400,20 +405,20 @@ impl Encoder {
         Ok(())
     }
 
-    /// What a block with such an entry in the index may take.
+    /// The room for a block with such an entry in the index.
     fn block_room_bytes(&self, entry_bytes: usize) -> usize {
         let data_end = self.layout.data_end(self.index.bytes() + entry_bytes);
         usize::try_from(data_end.saturating_sub(self.offset)).unwrap_or(usize::MAX)
     }
 
-    /// Completes the block; `None` if no message is pending. The ledger goes into it if there were
-    /// losses since the last one.
+    /// Completes the block; `None` if no message is pending. If there were losses since the last
+    /// block, the ledger goes into it.
     pub fn flush(&mut self, block: &mut [u8], ledger: &[ChannelLedger]) -> Option<FileRange> {
         self.flush_as(BlockKind::Data, block, ledger)
     }
 
-    /// The same of latched messages that an earlier segment holds; in front of all data, and each
-    /// channel's once.
+    /// Completes a block of latched messages from an earlier segment. It must precede all data,
+    /// with one message per channel.
     pub fn flush_repeated(
         &mut self,
         block: &mut [u8],
@@ -444,7 +449,7 @@ impl Encoder {
         Some(self.close_block(block, block_bytes, kind, body_crc))
     }
 
-    /// The channels with new losses: as many as the block has room for, the others next time.
+    /// Writes new losses of channels: as many as fit, and the others next time.
     fn put_losses(&mut self, put: &mut Put<'_>, indexes_end: usize, ledger: &[ChannelLedger]) {
         let channels = self.layout.channels();
         assert_eq!(ledger.len(), channels, "the ledger has all channels");
@@ -495,7 +500,7 @@ impl Encoder {
         place
     }
 
-    /// Where the tail begins if the end block is at this place.
+    /// The beginning of the tail, if the end block is at this place.
     fn seal_offset(&self, end_offset: u64) -> u64 {
         let tail_bytes =
             SEAL_RECORD_BYTES + GAPS_ROOM_BYTES + self.index.summary_bytes(&self.definitions);
@@ -540,8 +545,7 @@ impl Encoder {
         FileRange { offset, bytes }
     }
 
-    /// The head once more, now without hiding the rest. `None` for a growing file, which never
-    /// hid anything.
+    /// The head again, with an open gate. `None` for a growing file, which has no gate.
     pub fn open_gate(&self, buffer: &mut [u8]) -> Option<FileRange> {
         assert_eq!(self.step, Step::Sealed, "the gate opens last");
         if self.is_growing() {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many messages a segment should hold, by its own records.
+//! Computes how many messages a segment should hold, from its own records. [`crate::audit`]
+//! compares segments with it.
 //!
-//! Damage may take blocks together with their counts, so each count that is left is used: the summary,
-//! the account in the end block, and the account at the beginning. The last one says how many
-//! messages the recording had made durable before. [`crate::audit`] compares segments.
+//! Damage may destroy blocks together with their counts, so every remaining count is used: the
+//! summary, the account in the end block, and the account at the beginning. The last one has the
+//! number of messages that were durable before the segment.
 
 use super::account::ChannelLedger;
 use super::layout::HEAD_BYTES;
@@ -11,38 +12,38 @@ use super::scan::Scanned;
 use super::sealed::Sealed;
 use super::wire::{MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, RECORD_HEAD_BYTES};
 
-/// No message takes less.
+/// The size of the smallest message.
 const MESSAGE_BYTES_MIN: u64 =
     (RECORD_HEAD_BYTES + MESSAGE_HEAD_BYTES + MESSAGE_INDEX_ENTRY_BYTES) as u64;
 
-/// See the module's head.
+/// The counts of a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// Messages that are there, as far as it was read.
+    /// The messages that were found.
     pub present: u64,
-    /// Durable messages of the recording before this segment.
+    /// The durable messages of the recording before this segment.
     pub begun: Option<u64>,
-    /// By the summary.
+    /// The count in the summary.
     pub counted: Option<u64>,
-    /// By the end block, when not all may have been written, or by a summary that counts what a
-    /// recovery found.
+    /// The count in the end block, if not all may have been written, or in a summary that counts
+    /// the messages found by a recovery.
     pub at_least: u64,
-    /// No more can be missing where blocks are, if nothing else tells.
+    /// The limit of the messages in missing blocks, without other counts.
     pub missing_at_most: u64,
 }
 
 impl Evidence {
-    /// Of a tail that is believed: its blocks were not read.
+    /// The counts of a valid tail, without reading its blocks.
     pub(super) fn of_tail(tail: &Sealed, begun: Option<u64>) -> Evidence {
         let present = tail.messages();
-        // Where the recovery left a gap its summary counts what it found.
+        // After a gap, the recovery's summary counts the messages that it found.
         let is_damage = tail.gaps.durable_blocks > 0;
         let missing_at_most = if is_damage { messages_max(tail.gaps.bytes) } else { 0 };
         let counted = (!is_damage).then_some(present);
         Evidence { present, begun, counted, at_least: present, missing_at_most }
     }
 
-    /// The same if so many messages were found.
+    /// The counts after this number of messages was found.
     pub(super) fn with_found(self, present: u64) -> Evidence {
         let gone = self.present.saturating_sub(present);
         let missing_at_most = if self.counted.is_some() { 0 } else { self.missing_at_most + gone };
@@ -66,19 +67,19 @@ impl Evidence {
         }
     }
 
-    /// The same of a segment that had been finished: what lay behind the last block is gone, too.
+    /// The counts of a segment that had been finished. The data after its last block is lost, too.
     pub(super) fn with_lost_end(self, segment_bytes: u64, data_end: u64) -> Evidence {
         let behind = messages_max(segment_bytes.saturating_sub(data_end));
         Evidence { missing_at_most: self.missing_at_most + behind, ..self }
     }
 }
 
-/// How many messages fit into so many bytes of a segment.
+/// The highest number of messages in this number of bytes of a segment.
 pub fn messages_max(bytes: u64) -> u64 {
     bytes / MESSAGE_BYTES_MIN
 }
 
-/// How many messages a segment of this size can hold.
+/// The highest number of messages in a segment of this size.
 pub fn segment_messages_max(segment_bytes: u64) -> u64 {
     messages_max(segment_bytes.saturating_sub(HEAD_BYTES as u64))
 }

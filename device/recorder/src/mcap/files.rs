@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recovery of the files of a directory: lists them, locks the directory, recovers each.
+//! Recovers the files of a directory: lists them, locks the directory, and recovers each.
 //!
-//! Called by `steady recover`, and by a recorder that starts in a directory with earlier segments.
+//! `steady recover` calls it, and a recorder that starts in a directory with earlier segments.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -25,13 +25,13 @@ pub enum FilesError {
     /// A recorder holds this lock.
     #[error("{}: in use by a recorder or another recovery: stop it first", .0.display())]
     Busy(PathBuf),
-    /// Probably a wrong directory.
+    /// The directory has no recordings. It is probably the wrong one.
     #[error("{}: has no *.mcap file and no segment: give the directory of a recording", .0.display())]
     NoFiles(PathBuf),
     /// This file was not completed.
     #[error("{}: {why}", path.display())]
     Recover { path: PathBuf, why: RecoverError },
-    /// A completed file must read as finished.
+    /// A completed file does not read as finished.
     #[error("{}: is {state} after completion: this is a bug", path.display())]
     NotFinished { path: PathBuf, state: &'static str },
 }
@@ -41,8 +41,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> FilesError {
     move |why| FilesError::Io { path, why }
 }
 
-/// The `*.mcap` files of a directory and its unused segments, by name; none of a pool that has lost
-/// them all.
+/// The `*.mcap` files of a directory and its unused segments, sorted by name. The result is empty
+/// for a pool that has lost all of them.
 pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, FilesError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(at(directory))? {
@@ -73,8 +73,8 @@ pub fn lock_directory(directory: &Path) -> Result<DirectoryLock, FilesError> {
     }
 }
 
-/// How much of finished segments is read where not all has to be: without that, damage in front of
-/// a summary is not seen. The others take more time than a start has.
+/// Limits the reading of finished segments that need not be read completely. Without reading,
+/// damage before a summary stays unnoticed, but reading all takes too long for a start.
 #[derive(Debug, Default)]
 pub struct ReadLimit {
     began: Option<Instant>,
@@ -82,12 +82,12 @@ pub struct ReadLimit {
 }
 
 impl ReadLimit {
-    /// However long it takes.
+    /// The limit of size.
     const BYTES: u64 = 64 << 20;
-    /// No other file is begun after this.
+    /// The limit of time after which no other file is begun.
     const TIME: Duration = Duration::from_secs(1);
 
-    /// Whether this file is to be read completely.
+    /// Whether to read this file completely.
     pub fn takes(&mut self, path: &Path) -> bool {
         let began = *self.began.get_or_insert_with(Instant::now);
         self.bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
@@ -98,17 +98,17 @@ impl ReadLimit {
 /// The state of a file before and after the recovery.
 #[derive(Debug)]
 pub struct Recovered {
-    /// As it was found.
+    /// The state before.
     pub before: State,
     /// Whether it was completed.
     pub completed: bool,
     /// Whether it is empty under the name of a segment with records.
     pub wiped: bool,
-    /// As it is now, except that the stop is where the data ended before.
+    /// The contents now, except that `stop` is the previous end of the data.
     pub found: Examined,
 }
 
-/// The state of a file; changes nothing. With `verify`, finished files are read completely, too.
+/// Examines a file without changing it. With `verify`, finished files are read completely, too.
 pub fn examine_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> {
     let file = File::open(path).map_err(at(path))?;
     let found = examine(&file, verify).map_err(recover_error(path))?;
@@ -116,12 +116,12 @@ pub fn examine_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
     Ok(Recovered { before: found.state, completed: false, wiped, found })
 }
 
-/// Message for a segment in [`State::Damaged`].
+/// The message for a segment in [`State::Damaged`].
 pub const NO_DEFINITIONS: &str =
     "holds data, but its definitions and their copy are damaged: it was not changed";
 
-/// Completes a file if something is missing. The directory must be locked. A finished one may lie
-/// where nothing can be written.
+/// Completes a file if something is missing. The directory must be locked. A finished file may be
+/// on read-only storage.
 pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> {
     let recovered = examine_file(path, verify)?;
     if !recovered.found.can_be_completed() {
@@ -131,7 +131,7 @@ pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
     let stop = found.stop;
     let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(at(path))?;
     found.complete(&mut file).map_err(at(path))?;
-    // The report describes the file as it is now.
+    // The report describes the present file.
     let mut found = examine(&file, true).map_err(recover_error(path))?;
     found.stop = stop;
     match found.state {
@@ -140,8 +140,8 @@ pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
     }
 }
 
-/// The same, and a segment gets the name that fits what is in it. Returns that. The name of one that
-/// was wiped is all that tells of its messages.
+/// Completes a segment, gives it the name that fits its contents, and returns its path. A wiped
+/// segment keeps its name, which is the only trace of its messages.
 pub fn recover_segment(path: &Path, verify: bool) -> Result<(PathBuf, Recovered), FilesError> {
     let recovered = recover_file(path, verify)?;
     let named = match recovered.wiped {
@@ -151,15 +151,15 @@ pub fn recover_segment(path: &Path, verify: bool) -> Result<(PathBuf, Recovered)
     Ok((named, recovered))
 }
 
-/// One that was wiped, and has been reported, is used again.
+/// Renames a wiped segment as unused, after it has been reported.
 pub fn call_unused(path: &Path) -> Result<PathBuf, FilesError> {
     let unused = named(path, false);
     rename(path, &unused).map_err(at(path))?;
     Ok(unused)
 }
 
-/// An unused segment may only look like one: its head was wiped. Returns whether all of it was: a
-/// segment is called recorded when its head is durable.
+/// Whether all of a segment was wiped. It may look unused because only its head was wiped. A
+/// segment gets its name when its head is durable.
 fn is_wiped(path: &Path, state: State) -> Result<bool, FilesError> {
     if state != State::Unused || !path.file_name().is_some_and(is_segment) || is_unused(path) {
         return Ok(false);
@@ -175,7 +175,7 @@ fn is_wiped(path: &Path, state: State) -> Result<bool, FilesError> {
     }
 }
 
-/// What a file is for [`crate::audit`]; none if it is not of the pool.
+/// Converts a file for [`crate::audit`]; None if it does not belong to the pool.
 pub fn audited(path: &Path, recovered: Result<&Recovered, &FilesError>) -> Option<audit::Found> {
     if !path.file_name().is_some_and(is_segment) {
         return None;

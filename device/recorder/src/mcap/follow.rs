@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The blocks of a life in a file: one behind the other, and beyond those that are damaged.
+//! Reads the blocks of a life from a file, in order, and skips damaged ones.
 //!
-//! Called by [`super::recover`]; what a block means is known to [`super::scan`].
+//! [`super::recover`] and [`super::reading`] call it; [`super::scan`] decodes the blocks.
 
 use std::io;
 
@@ -13,10 +13,10 @@ use super::sealed::read_exactly;
 use super::storage::Storage;
 use super::wire::Get;
 
-/// Read at once where blocks are looked for.
+/// The size of a read when searching for blocks.
 const SEARCH_BYTES: u64 = 1 << 20;
 
-/// The copy of the definitions at the end of a file, as a whole; of whichever life.
+/// The complete copy of the definitions at the end of a file, from any life.
 pub(super) fn definitions_copy(storage: &dyn Storage) -> io::Result<Option<Vec<u8>>> {
     let file_bytes = storage.bytes()?;
     let Some(length_at) = file_bytes.checked_sub(LENGTH_AT_END_BYTES as u64) else {
@@ -38,8 +38,8 @@ pub(super) fn definitions_copy(storage: &dyn Storage) -> io::Result<Option<Vec<u
     }))
 }
 
-/// Follows the blocks from the first to the last, over gaps. Without a definitions block it takes
-/// these definitions or the copy at the end of the file.
+/// Reads the blocks from the first to the last, across gaps. If the definitions block is missing,
+/// it uses these definitions or the copy at the end of the file.
 pub(super) fn scan(
     storage: &dyn Storage,
     life: Life,
@@ -65,7 +65,7 @@ pub(super) fn scan(
     Ok((stop, scanner.finish()))
 }
 
-/// The next block, at its place.
+/// Reads the next block, at its expected place.
 fn take_block(storage: &dyn Storage, scanner: &mut Scanner) -> io::Result<Result<(), Stop>> {
     let offset = scanner.offset();
     let mut start = [0; ALIGN_BYTES];
@@ -79,7 +79,7 @@ fn take_block(storage: &dyn Storage, scanner: &mut Scanner) -> io::Result<Result
     Ok(scanner.accept(offset, &block[..count]))
 }
 
-/// Looks for the next block behind one that is not what was written; false if there is none.
+/// Searches for the next valid block after a damaged one; false if there is none.
 fn find_block(storage: &dyn Storage, scanner: &mut Scanner) -> io::Result<bool> {
     let mut from = scanner.offset() + ALIGN_BYTES as u64;
     let candidate = |scanner: &Scanner, from| {
@@ -95,7 +95,7 @@ fn find_block(storage: &dyn Storage, scanner: &mut Scanner) -> io::Result<bool> 
     Ok(false)
 }
 
-/// Whether any whole block of a life is there, in whatever order.
+/// Whether the file has any complete block of a life, in any order.
 pub(super) fn has_block(storage: &dyn Storage, life: &Life) -> io::Result<bool> {
     let of_this_life = |offset, start: &[u8]| {
         let record = BlockRecord::get(start)?;
@@ -121,7 +121,7 @@ pub(super) fn holds_our_blocks(storage: &dyn Storage) -> io::Result<bool> {
     search(storage, HEAD_BYTES as u64, ours).map(|found| found.is_some())
 }
 
-/// The first place from this one on where the first bytes of a block make sense.
+/// The first place from this one on whose first bytes look like a block.
 fn search<T>(
     storage: &dyn Storage,
     from: u64,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The summary at the end of a segment: chunk indexes and statistics, collected block by block by
-//! the encoder or, after a crash, by the recovery.
+//! The summary at the end of a segment: chunk indexes and statistics. The encoder, or after a crash
+//! the recovery, adds each block to it.
 //!
-//! All memory is allocated at construction; [`SegmentIndex::has_room`] is checked before each
+//! All memory is allocated at construction. [`SegmentIndex::has_room`] must be checked before each
 //! block.
 
 use super::account::{GAPS_NAME, LEDGER_NAME};
@@ -14,49 +14,49 @@ use super::wire::{
     Put, RECORD_HEAD_BYTES, op,
 };
 
-/// A channel in the index of a chunk: its id, and where its message index is.
+/// The size of a channel in the index of a chunk: its id, and the place of its message index.
 const CHANNEL_ENTRY_BYTES: usize = 2 + 8;
 
-/// A chunk that lies in the file.
+/// The place of a chunk in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkPlace<'a> {
-    /// Earliest log time.
+    /// The earliest log time.
     pub start_ns: u64,
-    /// Latest log time.
+    /// The latest log time.
     pub end_ns: u64,
-    /// Of the chunk record in the file.
+    /// The offset of the chunk record in the file.
     pub offset: u64,
-    /// Of the chunk record, with its head.
+    /// The length of the chunk record, with its head.
     pub record_bytes: u64,
-    /// Of the message indexes behind it.
+    /// The length of the message indexes after it.
     pub message_index_bytes: u64,
-    /// Name, or empty.
+    /// The name of the compression, or empty.
     pub compression: &'a str,
-    /// Of its records as they lie there.
+    /// The compressed size of its records.
     pub compressed_bytes: u64,
-    /// Of its records.
+    /// The uncompressed size of its records.
     pub uncompressed_bytes: u64,
 }
 
-/// A block of data, as the index has it.
+/// The index's description of a block of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockSpan {
-    /// In the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// Of what is in it, without padding.
+    /// The size of its contents, without padding.
     pub bytes: u64,
-    /// Earliest log time.
+    /// The earliest log time.
     pub start_ns: u64,
-    /// Latest log time.
+    /// The latest log time.
     pub end_ns: u64,
-    /// In it.
+    /// The number of messages.
     pub messages: u64,
-    /// Whether they are latched messages that an earlier segment holds.
+    /// Whether it repeats latched messages of an earlier segment.
     pub repeats: bool,
 }
 
 impl BlockSpan {
-    /// Out of the content of the index record of its chunk.
+    /// Decodes the content of the index record of its chunk.
     pub(super) fn get(content: &[u8]) -> Option<BlockSpan> {
         let mut get = Get::new(content);
         let (start_ns, end_ns, offset, record_bytes) =
@@ -72,7 +72,7 @@ impl BlockSpan {
     }
 }
 
-/// The ids of the channels in a chunk, out of the content of its index record.
+/// Decodes the ids of the channels in a chunk from the content of its index record.
 pub(super) fn channels_of_chunk(content: &[u8]) -> Option<Vec<u16>> {
     let mut get = Get::new(content);
     let _times_and_place = get.bytes(4 * 8)?;
@@ -80,28 +80,28 @@ pub(super) fn channels_of_chunk(content: &[u8]) -> Option<Vec<u16>> {
     map.chunks_exact(CHANNEL_ENTRY_BYTES).map(|entry| Get::new(entry).u16()).collect()
 }
 
-/// A metadata record that lies in the file.
+/// The place of a metadata record in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MetadataPlace {
-    /// In the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// With its head.
+    /// The length, with its head.
     pub record_bytes: u64,
 }
 
-/// Messages of one channel.
+/// The number of messages of one channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelCount {
-    /// In the file.
+    /// The channel's id in the file.
     pub id: u16,
-    /// Without those that are repeated,
+    /// The number of messages, without repeated ones.
     pub messages: u64,
-    /// of which there are so many.
+    /// The number of repeated messages.
     pub repeated: u64,
 }
 
 impl ChannelCount {
-    /// In the file, as readers count them.
+    /// The number of messages in the file, as other readers count them.
     pub(super) fn all(&self) -> u64 {
         self.messages + self.repeated
     }
@@ -113,13 +113,14 @@ pub struct SegmentIndex {
     chunk_indexes: Vec<u8>,
     bytes_max: usize,
     chunk_count: u32,
-    /// The first of the chunks: those of repeated messages.
+    /// The number of chunks at the beginning that repeat messages.
     repeated_chunks: u32,
     channels: Vec<ChannelCount>,
     start_ns: u64,
     end_ns: u64,
     scratch: Vec<u8>,
-    /// Of the segment's identity, of its ledger, and of its gaps if it has any.
+    /// The places of the metadata of the segment's identity, of its ledger, and of its gaps, if
+    /// any.
     pub metadata: [Option<MetadataPlace>; 3],
 }
 
@@ -145,14 +146,14 @@ impl SegmentIndex {
         }
     }
 
-    /// Takes over channels that were added to the definitions.
+    /// Adds the channels that were added to the definitions.
     pub(super) fn grow(&mut self, definitions: &Definitions) {
         let added = definitions.channel_ids().iter().skip(self.channels.len());
         let none = |id: &u16| ChannelCount { id: *id, messages: 0, repeated: 0 };
         self.channels.extend(added.map(none));
     }
 
-    /// For the next segment.
+    /// Clears it for the next segment.
     pub fn clear(&mut self) {
         self.chunk_indexes.clear();
         (self.chunk_count, self.repeated_chunks) = (0, 0);
@@ -162,7 +163,7 @@ impl SegmentIndex {
         self.metadata = [None; 3];
     }
 
-    /// Length of the chunk indexes.
+    /// The length of the chunk indexes.
     pub fn bytes(&self) -> usize {
         self.chunk_indexes.len()
     }
@@ -172,7 +173,7 @@ impl SegmentIndex {
         self.bytes_max - self.chunk_indexes.len() >= entry_bytes
     }
 
-    /// Notes a chunk, with the place of the message index of each channel in it.
+    /// Adds a chunk, with the places of its channels' message indexes.
     pub fn add_chunk(
         &mut self,
         chunk: &ChunkPlace<'_>,
@@ -182,7 +183,7 @@ impl SegmentIndex {
         self.chunk_count += 1;
     }
 
-    /// Counts messages of a channel (by its position) and the times they span.
+    /// Counts messages of a channel (by its position), and their times.
     pub fn add_messages(
         &mut self,
         slot: usize,
@@ -200,17 +201,17 @@ impl SegmentIndex {
         *(if repeats { &mut channel.repeated } else { &mut channel.messages }) += count;
     }
 
-    /// The chunk that was added last, one of the first, repeats latched messages.
+    /// Marks the last chunk as a repetition of latched messages. It must be one of the first.
     pub(super) fn mark_repeated(&mut self) {
         self.repeated_chunks += 1;
     }
 
-    /// How many of the first chunks have repeated messages.
+    /// The number of chunks at the beginning that repeat messages.
     pub(super) fn repeated_chunks(&self) -> u32 {
         self.repeated_chunks
     }
 
-    /// Without those that are repeated.
+    /// The number of messages, without repeated ones.
     pub fn messages(&self) -> u64 {
         self.channels.iter().map(|channel| channel.messages).sum()
     }
@@ -219,7 +220,7 @@ impl SegmentIndex {
         self.chunk_count
     }
 
-    /// The blocks of its chunks, in their order in the file.
+    /// The blocks of its chunks, in the order of the file.
     pub fn blocks(&self) -> impl Iterator<Item = BlockSpan> {
         let mut records = Get::new(&self.chunk_indexes);
         let contents = std::iter::from_fn(move || records.record().map(|(_, content)| content));
@@ -228,17 +229,17 @@ impl SegmentIndex {
         spans.map(move |(at, span)| BlockSpan { repeats: at < repeated, ..span })
     }
 
-    /// Messages per channel, in order of definition.
+    /// The numbers of messages per channel, in the order of the definitions.
     pub fn channels(&self) -> &[ChannelCount] {
         &self.channels
     }
 
-    /// Earliest and latest log time; zero without messages.
+    /// The earliest and the latest log time; zero without messages.
     pub fn times_ns(&self) -> (u64, u64) {
         (self.start_ns, self.end_ns)
     }
 
-    /// Length of what [`SegmentIndex::put_summary`] writes.
+    /// The length of the output of [`SegmentIndex::put_summary`].
     pub fn summary_bytes(&self, definitions: &Definitions) -> usize {
         let records = [
             definitions.records()[0].len(),
@@ -257,7 +258,8 @@ impl SegmentIndex {
             + MAGIC.len()
     }
 
-    /// Data end, summary, footer and magic. `offset` is that of the first byte in the file.
+    /// Writes data end, summary, footer and magic. `offset` is the place of the first byte in the
+    /// file.
     pub fn put_summary(&mut self, put: &mut Put<'_>, offset: u64, definitions: &Definitions) {
         let statistics_bytes = statistics_bytes(self.channels.len());
         self.scratch.clear();
@@ -298,7 +300,7 @@ impl SegmentIndex {
     }
 }
 
-/// Appends a chunk index record, with the place of the message index of each channel in the chunk.
+/// Appends a chunk index record, with the places of the channels' message indexes.
 pub(super) fn append_chunk_index(
     records: &mut Vec<u8>,
     chunk: &ChunkPlace<'_>,
@@ -355,7 +357,7 @@ impl Statistics<'_> {
     }
 }
 
-/// A metadata index record.
+/// Writes a metadata index record.
 pub fn put_metadata_index(put: &mut Put<'_>, place: MetadataPlace, name: &str) {
     let opened = put.open_record(op::METADATA_INDEX);
     put.u64(place.offset);
@@ -364,11 +366,11 @@ pub fn put_metadata_index(put: &mut Put<'_>, place: MetadataPlace, name: &str) {
     put.close_record(opened);
 }
 
-/// Data end, these groups of records, their offsets, footer and magic.
+/// Writes data end, these groups of records, their offsets, footer and magic.
 pub fn put_summary(put: &mut Put<'_>, offset: u64, groups: &[(u8, &[u8])]) {
     let base = offset - put.at() as u64;
     put.record(op::DATA_END, DATA_END_BYTES as u64);
-    // No checksum of the whole data section: the recycled file between end block and tail is in it.
+    // No checksum of the data section, because it includes old data between end block and tail.
     put.u32(0);
     let summary = put.at();
     for (_, records) in groups {

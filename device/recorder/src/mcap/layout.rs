@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where things are in a segment, and how much room and memory they may take.
+//! The places of a segment's parts, and the limits of their sizes. The configuration, the encoder
+//! and the recovery use it.
 //!
 //! ```text
 //! 0        4096                                            tail_start             segment end
 //! | head   | definitions | block | block | ... | end block | (stale)   | reserved for the tail |
 //! ```
 //!
-//! Everything that is written when a segment ends has its room at any time: the end block with the
-//! ledger, and the tail with seal, summary and footer, which grows by an entry in the index with
-//! each block. A segment is full when the next block with its entry might not fit before them.
-//! `index_bytes` bounds the memory of the index.
+//! The end of a segment always has its room: the end block with the ledger, and the tail with seal,
+//! summary and footer. The tail grows by an index entry with each block. A segment is full when the
+//! next block with its entry might not fit before them. `index_bytes` bounds the memory of the
+//! index.
 
 use super::account::{
     GAPS_NAME, GAPS_ROOM_BYTES, LEDGER_NAME, ledger_metadata_bytes_max, ledger_record_bytes,
@@ -23,55 +24,56 @@ use super::wire::{
     MESSAGE_INDEX_ENTRY_BYTES, MESSAGE_INDEX_HEAD_BYTES, RECORD_HEAD_BYTES,
 };
 
-/// Blocks begin and end at multiples of it: direct I/O needs at most this on common devices.
+/// Blocks begin and end at multiples of this: direct I/O on common devices needs no larger
+/// alignment.
 pub const ALIGN_BYTES: usize = 4_096;
-/// The first block of a file; fixed, because recycling rewrites it.
+/// The size of the first block of a file. It is fixed, because recycling rewrites it.
 pub const HEAD_BYTES: usize = ALIGN_BYTES;
-/// Longest message: images and point clouds are shorter.
+/// The longest message: images and point clouds are shorter.
 pub const PAYLOAD_BYTES_LIMIT: usize = 64 << 20;
-/// A block is written at once from one buffer; a larger one makes no device faster.
+/// A block is written at once from one buffer. A larger one makes no device faster.
 pub const BLOCK_BYTES_LIMIT: usize = PAYLOAD_BYTES_LIMIT + ALIGN_BYTES;
-/// No block is larger, whatever is in it: definitions at their limit are shorter.
+/// The limit of any block. Definitions at their limit are shorter.
 pub const ANY_BLOCK_BYTES_LIMIT: usize = 80 << 20;
-/// A data block has room for the losses of at least this many channels.
+/// A data block has room for the losses of at least this number of channels.
 const BLOCK_LEDGER_CHANNELS: usize = 8;
-/// More memory for chunk indexes means that the segment is too large for its blocks.
+/// A larger index means that the segment is too large for its blocks.
 pub const INDEX_BYTES_LIMIT: usize = 64 << 20;
-/// The index is sized for the smallest blocks, with messages of so many channels each.
+/// The index is sized for the smallest blocks, each with messages of this number of channels.
 const INDEXED_CHANNELS: usize = 4;
-/// Offsets in a file are signed in POSIX.
+/// File offsets are signed in POSIX.
 pub const SEGMENT_BYTES_LIMIT: u64 = 1 << 40;
 
-/// A segment with this part of its room left is nearly full.
+/// A segment with this fraction of its room left is nearly full.
 pub const NEARLY_FULL: u64 = 8;
 
 /// Whether the file has a fixed size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// It has its full size from the start and may hold an earlier recording.
+    /// The file has its full size from the start, and may hold an earlier recording.
     Recycled,
-    /// It is empty at first and grows to at most this size.
+    /// The file is empty at first, and grows to at most this size.
     Growing,
 }
 
-/// The sizes to choose.
+/// The sizes of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayoutConfig {
     /// Recycled or growing.
     pub placement: Placement,
-    /// Size of the file, or the most it grows to; a multiple of 4096.
+    /// The size of the file, or its limit; a multiple of 4096.
     pub segment_bytes: u64,
-    /// Largest block: what the longest message needs; a multiple of 4096.
+    /// The largest block, with room for the longest message; a multiple of 4096.
     pub block_bytes_max: usize,
-    /// A block of several messages is no larger than this; a multiple of 4096.
+    /// The limit of a block with several messages; a multiple of 4096.
     pub unit_bytes: usize,
-    /// Memory for chunk indexes.
+    /// The memory for chunk indexes.
     pub index_bytes: usize,
 }
 
 impl LayoutConfig {
-    /// For messages of up to so many bytes, with an index for the smallest blocks, each with
-    /// messages of a few channels: slow topics fill a segment with nothing else.
+    /// Sizes for messages of up to this length. The index suffices for the smallest blocks, each
+    /// with messages of a few channels, because slow topics may fill a segment with these.
     pub fn recycled(
         segment_bytes: u64,
         unit_bytes: usize,
@@ -90,45 +92,45 @@ impl LayoutConfig {
     }
 }
 
-/// Block for a message of this length.
+/// The block size for a message of this length.
 pub fn block_bytes(payload_bytes: usize, channels: usize) -> usize {
     align_up(single_overhead_bytes(channels) + payload_bytes)
 }
 
-/// What a block with one message needs besides its payload.
+/// The size of a block with one message, without its payload.
 pub fn single_overhead_bytes(channels: usize) -> usize {
     block_overhead_bytes(channels) + MESSAGE_INDEX_HEAD_BYTES + message_bytes(0)
 }
 
-/// A size that is not allowed.
+/// A size is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// Not a multiple, or out of range.
+    /// A size is not a multiple, or out of range.
     #[error("{key} = {value}: must be a multiple of {ALIGN_BYTES} from {min} to {max}")]
     Size { key: &'static str, value: u64, min: u64, max: u64 },
-    /// Out of range.
+    /// The index is out of range.
     #[error("index_bytes = {value}: must be from {min} (one block of all channels) to {max}")]
     Index { value: usize, min: usize, max: usize },
 }
 
-/// Checked sizes of the segments of a recording.
+/// The checked sizes of a recording's segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     config: LayoutConfig,
     channels: usize,
     definitions_bytes: usize,
     end_bytes: usize,
-    /// Without chunk indexes.
+    /// The size without chunk indexes.
     tail_base_bytes: usize,
 }
 
 impl Layout {
-    /// Checks the sizes against what the channels need.
+    /// Checks the sizes against the needs of the channels.
     pub fn new(config: LayoutConfig, definitions: &Definitions) -> Result<Layout, LayoutError> {
         Layout::checked(config, definitions.mark())
     }
 
-    /// The same for definitions of this extent.
+    /// Checks the sizes for definitions up to this mark.
     pub fn checked(config: LayoutConfig, definitions: Mark) -> Result<Layout, LayoutError> {
         let channels = definitions.channels;
         let (block_min, block_max) = (block_bytes(0, channels) as u64, BLOCK_BYTES_LIMIT as u64);
@@ -150,7 +152,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Of a segment that begins with these definitions, for which the sizes were checked.
+    /// The layout of a segment that begins with these definitions. The sizes must have been
+    /// checked.
     pub(super) fn of(config: LayoutConfig, definitions: Mark) -> Layout {
         Layout {
             config,
@@ -161,7 +164,7 @@ impl Layout {
         }
     }
 
-    /// Of the same segment when definitions were added to it: its end takes more.
+    /// The layout of the same segment after definitions were added: its end is larger.
     pub(super) fn grown(&self, definitions: Mark) -> Layout {
         let definitions_bytes = self.definitions_bytes;
         Layout { definitions_bytes, ..Layout::of(self.config, definitions) }
@@ -175,37 +178,37 @@ impl Layout {
         self.channels
     }
 
-    /// Size of the file, or the most it grows to.
+    /// The size of the file, or its limit.
     pub fn segment_bytes(&self) -> u64 {
         self.config.segment_bytes
     }
 
-    /// A buffer of this size holds any block.
+    /// The buffer size that holds any block.
     pub fn block_buffer_bytes(&self) -> usize {
         self.config.block_bytes_max.max(self.definitions_bytes).max(self.end_bytes)
     }
 
-    /// A buffer of this size holds anything that is written at once.
+    /// The buffer size that holds any single write.
     pub fn buffer_bytes(&self) -> usize {
         self.block_buffer_bytes().max(self.tail_bytes_max())
     }
 
-    /// Size of the block of schemas and channels.
+    /// The size of the block of schemas and channels.
     pub fn definitions_bytes(&self) -> usize {
         self.definitions_bytes
     }
 
-    /// Size of the end block.
+    /// The size of the end block.
     pub fn end_bytes(&self) -> usize {
         self.end_bytes
     }
 
-    /// Room for seal, summary and footer with a full index.
+    /// The room for seal, summary and footer with a full index.
     pub fn tail_bytes_max(&self) -> usize {
         align_up(self.tail_base_bytes + self.config.index_bytes)
     }
 
-    /// Blocks of data end here at the latest, if the chunk indexes of all take so many bytes.
+    /// The latest end of data blocks, if all chunk indexes take this number of bytes.
     pub fn data_end(&self, index_bytes: usize) -> u64 {
         let behind = self.end_bytes + align_up(self.tail_base_bytes + index_bytes);
         self.config.segment_bytes.saturating_sub(behind as u64)
@@ -217,12 +220,12 @@ impl Layout {
         (self.config.block_bytes_max - overhead).min(PAYLOAD_BYTES_LIMIT)
     }
 
-    /// Number of blocks that always fit into the index.
+    /// The number of blocks that always fit into the index.
     pub fn blocks_min(&self) -> usize {
         self.config.index_bytes / chunk_index_bytes(self.channels)
     }
 
-    /// No block can hold more messages than this.
+    /// The highest number of messages in any block.
     pub fn block_messages_max(&self) -> usize {
         (self.config.unit_bytes - block_overhead_bytes(self.channels)) / message_bytes(0)
     }
@@ -236,39 +239,39 @@ fn check_size(key: &'static str, value: u64, min: u64, max: u64) -> Result<(), L
     }
 }
 
-/// To the next boundary.
+/// Rounds up to the next boundary.
 pub fn align_up(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGN_BYTES)
 }
 
-/// What a message takes: in the chunk, and in the message index behind it.
+/// The size of a message: in the chunk, and in the message index after it.
 pub fn message_bytes(payload_bytes: usize) -> usize {
     RECORD_HEAD_BYTES + MESSAGE_HEAD_BYTES + payload_bytes + MESSAGE_INDEX_ENTRY_BYTES
 }
 
-/// What a block needs besides its messages, the heads of their indexes, and a ledger.
+/// The size of a block without its messages, the heads of their indexes, and a ledger.
 pub const BLOCK_FRAMING_BYTES: usize =
     BLOCK_RECORD_BYTES + RECORD_HEAD_BYTES + CHUNK_HEAD_BYTES + RECORD_HEAD_BYTES;
 
-/// The same with a ledger, of as many channels as there is room for in any case.
+/// The size of a block without its messages, with a ledger of the channels that always fit.
 pub fn block_overhead_bytes(channels: usize) -> usize {
     BLOCK_FRAMING_BYTES + ledger_record_bytes(block_ledger_channels(channels))
 }
 
-/// A block of data has room for the losses of so many channels.
+/// The number of channels for whose losses a data block has room.
 pub fn block_ledger_channels(channels: usize) -> usize {
     channels.min(BLOCK_LEDGER_CHANNELS)
 }
 
-/// Index entry of a block that holds messages of so many channels.
+/// The size of the index entry of a block with messages of this number of channels.
 pub fn chunk_index_bytes(channels: usize) -> usize {
     RECORD_HEAD_BYTES + 4 * 8 + 4 + channels * (2 + 8) + 8 + 4 + 2 * 8
 }
 
-/// The definitions end with their own length, by which the copy at the end of a file is found.
+/// The definitions end with their length, which locates the copy at the end of a file.
 pub const LENGTH_AT_END_BYTES: usize = 8;
 
-/// Size of a block that begins a segment with these definitions.
+/// The size of a block that begins a segment with these definitions.
 pub(super) fn definitions_block_bytes(definitions: Mark) -> usize {
     align_up(
         BLOCK_RECORD_BYTES
@@ -281,7 +284,7 @@ pub(super) fn definitions_block_bytes(definitions: Mark) -> usize {
     )
 }
 
-/// Size of a block of so many bytes of definitions, added while a segment is in use.
+/// The size of a block of definitions that are added while a segment is in use.
 pub(super) fn added_block_bytes(bytes: usize) -> usize {
     align_up(BLOCK_RECORD_BYTES + bytes + RECORD_HEAD_BYTES)
 }
@@ -295,7 +298,7 @@ fn end_block_bytes(channels: usize) -> usize {
     )
 }
 
-/// Statistics record of so many channels.
+/// The size of the statistics record for this number of channels.
 pub fn statistics_bytes(channels: usize) -> usize {
     RECORD_HEAD_BYTES + 8 + 2 + 4 * 4 + 2 * 8 + 4 + channels * (2 + 8)
 }
@@ -304,9 +307,9 @@ pub fn metadata_index_bytes(name: &str) -> usize {
     RECORD_HEAD_BYTES + 8 + 8 + 4 + name.len()
 }
 
-/// One group in the summary offset section.
+/// The size of one group in the summary offset section.
 pub const SUMMARY_OFFSET_BYTES: usize = RECORD_HEAD_BYTES + 1 + 8 + 8;
-/// Schemas, channels, statistics, chunk indexes, metadata indexes.
+/// The groups: schemas, channels, statistics, chunk indexes, metadata indexes.
 pub const SUMMARY_GROUPS: usize = 5;
 
 fn tail_base_bytes(definitions: Mark) -> usize {

@@ -1,60 +1,61 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Private records, with opcodes that MCAP leaves to applications: readers skip them.
+//! Private records, with opcodes that MCAP leaves to applications, so other readers skip them. The
+//! encoder writes them, and the recovery reads them.
 //!
-//! - *life*: whose data this file holds now: a recording id and a sequence number that grows with
-//!   each use of a file of the pool. Each use of a file is called a life.
-//! - *gate*: closed, it spans the rest of the file, so that a reader from the start sees nothing
-//!   of a segment that is not finished; opened last, it ends with the head.
-//! - *block*: at the start of each block: its life, its place, its checksum. What an earlier life
-//!   left in the file has another life in it.
-//! - *ledger*: what became of the messages of each channel; see [`super::account`].
-//! - *padding*: to the next boundary, or in a finished segment to the tail.
-//! - *gap*: over the first bytes of a damaged block, so that readers from the start get past it.
-//! - *seal*: in front of the data end: this tail belongs to this life.
+//! - *life*: identifies the recording in this file: a recording id, and a sequence number that
+//!   grows with each use of a file of the pool. Each use of a file is called a life.
+//! - *gate*: closed, it spans the rest of the file, so that a reader from the start skips an
+//!   unfinished segment. It is opened last, and then ends with the head.
+//! - *block*: begins each block: its life, its place, its checksum. Blocks left over from an
+//!   earlier life name another life.
+//! - *ledger*: the counts of each channel's messages; see [`super::account`].
+//! - *padding*: fills up to the next boundary, or in a finished segment up to the tail.
+//! - *gap*: covers the first bytes of a damaged block, so that readers from the start can skip it.
+//! - *seal*: precedes the data end, and names the life of this tail.
 
 use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
 use super::wire::{DIGITS_MAX, Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
 
-/// Version of the layout, in the life record and the metadata.
+/// The version of the layout, in the life record and the metadata.
 pub const FORMAT_VERSION: u16 = 1;
 
 pub mod private_op {
-    /// Start of a block.
+    /// The start of a block.
     pub const BLOCK: u8 = 0xe0;
-    /// Whose data it is.
+    /// The life in the file.
     pub const LIFE: u8 = 0xe1;
     /// Hides an unfinished segment.
     pub const GATE: u8 = 0xe2;
     pub const LEDGER: u8 = 0xe3;
     pub const PADDING: u8 = 0xe4;
-    /// Ties the tail to its life.
+    /// The life of the tail.
     pub const SEAL: u8 = 0xe5;
-    /// Damaged blocks, up to the next one that is good.
+    /// Damaged blocks, up to the next valid one.
     pub const GAP: u8 = 0xe6;
-    /// How many of the first blocks of data repeat latched messages.
+    /// The number of blocks at the beginning that repeat latched messages.
     pub const REPEATED: u8 = 0xe7;
 }
 
-/// Length of the block record.
+/// The length of the block record.
 pub const BLOCK_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 16 + 8 + 8 + 4 + 4 + 4 + 4 + 4 + 4;
-/// Length of the life record.
+/// The length of the life record.
 pub const LIFE_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 2 + 2 + 16 + 8 + 8 + 8 + 4 + 4 + 4;
-/// Length of the seal record.
+/// The length of the seal record.
 pub const SEAL_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 16 + 8 + 8 + 4 + 4;
-// As the specification says.
+// The specification requires this.
 const _: () =
     assert!(BLOCK_RECORD_BYTES == 65 && LIFE_RECORD_BYTES == 65 && SEAL_RECORD_BYTES == 49,);
-/// The last 512 bytes of the head: written over an old gate, they are replaced at once.
+/// The last 512 bytes of the head. A write that replaces an old gate is atomic.
 pub const GATE_OFFSET: usize = HEAD_BYTES - 512;
-/// Longest profile.
+/// The longest profile.
 pub const PROFILE_BYTES_MAX: usize = 64;
-/// Its key in the metadata of a segment's identity.
+/// The profile's key in the metadata of a segment's identity.
 const PROFILE_KEY: &str = "profile";
-/// Name of the metadata record of a segment's identity.
+/// The name of the metadata record of a segment's identity.
 pub const LIFE_NAME: &str = "steadyio.segment";
 
 const LIBRARY: &str = concat!("steadyio ", env!("CARGO_PKG_VERSION"));
-// The life must lie within one sector, which is replaced at once or not at all.
+// The life must lie within one sector, which is written as a whole or not at all.
 const _: () = assert!(
     MAGIC.len() + RECORD_HEAD_BYTES + 8 + PROFILE_BYTES_MAX + 32 + LIFE_RECORD_BYTES <= 512
 );
@@ -63,25 +64,25 @@ const _: () = assert!(LIBRARY.len() <= 32 && GATE_OFFSET % 512 == 0);
 /// One use of a file by one recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// Random, new for each recording.
+    /// A random id, new for each recording.
     pub recording_id: [u8; 16],
-    /// Greater than that of any earlier use of a file in the same directory.
+    /// A number greater than that of any earlier use of a file in the same directory.
     pub sequence: u64,
 }
 
-/// What a segment says about itself.
+/// A segment's description of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
     pub identity: Identity,
-    /// When it began, as the recorder's clock for log times says.
+    /// The time at which it began, on the clock of log times.
     pub created_ns: u64,
     /// Recycled or growing.
     pub placement: Placement,
-    /// Size of the file, or the most it grows to.
+    /// The size of the file, or its limit.
     pub segment_bytes: u64,
-    /// Largest block.
+    /// The largest block.
     pub block_bytes_max: u32,
-    /// Room for chunk indexes.
+    /// The room for chunk indexes.
     pub index_bytes: u32,
 }
 
@@ -89,13 +90,13 @@ fn checksum(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
-/// Ends a record of ours with the checksum of all of it.
+/// Ends a private record with its checksum.
 fn close_checked(put: &mut Put<'_>, start: usize) {
     let crc = checksum(put.written(start..put.at()));
     put.u32(crc);
 }
 
-/// The content of a record of this opcode and length whose checksum is right.
+/// The content of a record with this opcode and length, if its checksum is right.
 fn checked(bytes: &[u8], opcode: u8, record_bytes: usize) -> Option<Get<'_>> {
     let (record, crc) = bytes.get(..record_bytes)?.split_at_checked(record_bytes - 4)?;
     if Get::new(crc).u32()? != checksum(record) {
@@ -132,7 +133,7 @@ impl Life {
         close_checked(put, start);
     }
 
-    /// Out of a record with a right checksum.
+    /// Decodes a record with a right checksum.
     pub fn get(bytes: &[u8]) -> Option<Life> {
         let mut get = checked(bytes, private_op::LIFE, LIFE_RECORD_BYTES)?;
         if get.u16()? != FORMAT_VERSION {
@@ -153,7 +154,7 @@ impl Life {
         })
     }
 
-    /// The same for the users of MCAP: a metadata record.
+    /// Writes the same as a metadata record for MCAP readers.
     pub fn put_metadata(&self, put: &mut Put<'_>, profile: &str) {
         let opened = put.open_record(op::METADATA);
         put.string(LIFE_NAME);
@@ -176,13 +177,13 @@ impl Life {
     }
 }
 
-/// Room for the metadata of a life.
+/// The room for the metadata of a life.
 pub fn life_metadata_bytes_max() -> usize {
     let profile = 8 + PROFILE_KEY.len() + PROFILE_BYTES_MAX;
     RECORD_HEAD_BYTES + 4 + LIFE_NAME.len() + 4 + 4 * (8 + 16 + DIGITS_MAX) + 8 + 16 + 32 + profile
 }
 
-/// The profile in the content of a metadata record; None if it is another one.
+/// The profile in the content of a metadata record; None if it is another record.
 pub fn profile_in_metadata(content: &[u8]) -> Option<&str> {
     let mut get = Get::new(content);
     get.string().filter(|name| *name == LIFE_NAME)?;
@@ -228,9 +229,9 @@ fn put_file_start(put: &mut Put<'_>, profile: &str) {
     put.close_record(opened);
 }
 
-/// The life in a head, and whether readers from the start get past it: the gate is open, and the
-/// records follow each other. The life alone is enough for recovery: a head may be half old and
-/// half new.
+/// The life in a head, and whether readers from the start can pass the head: the gate is open, and
+/// the records follow each other. The life alone suffices for recovery, because a head may be half
+/// old and half new.
 pub fn get_head(head: &[u8]) -> Option<(Life, bool)> {
     let mut get = Get::new(head);
     if get.bytes(MAGIC.len())? != MAGIC {
@@ -246,15 +247,15 @@ pub fn get_head(head: &[u8]) -> Option<(Life, bool)> {
     Some((life, open && library(header).is_some()))
 }
 
-/// The library in the content of a header record that is exactly that.
+/// The library in the content of a well-formed header record.
 fn library(header: &[u8]) -> Option<&str> {
     let mut get = Get::new(header);
     let _profile = get.string()?;
     get.string().filter(|_| get.rest().is_empty())
 }
 
-/// Whether a steadyio recorder wrote it, readable or not: it may hold stale blocks, so it must not
-/// be read as a plain file.
+/// Whether a steadyio recorder wrote the head, readable or not. Such a file may hold stale blocks,
+/// so it must not be read as a plain file.
 pub fn is_ours(head: &[u8]) -> bool {
     let mut get = Get::new(head.get(MAGIC.len()..).unwrap_or_default());
     let library = get.record().and_then(|(_, header)| library(header));
@@ -263,7 +264,7 @@ pub fn is_ours(head: &[u8]) -> bool {
         || head.get(GATE_OFFSET) == Some(&private_op::GATE)
 }
 
-/// A padding record up to a position in the buffer.
+/// Writes a padding record up to a position in the buffer.
 pub fn put_padding(put: &mut Put<'_>, end: usize) {
     put.record(private_op::PADDING, (end - put.at() - RECORD_HEAD_BYTES) as u64);
     put.zeros_to(end);
@@ -271,31 +272,32 @@ pub fn put_padding(put: &mut Put<'_>, end: usize) {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockKind {
-    /// The first: life, schemas, channels.
+    /// The first block: life, schemas, channels.
     Definitions,
     /// A chunk of messages.
     Data,
     End,
     /// Schemas and channels that were declared while the segment was in use.
     Added,
-    /// A chunk of latched messages that an earlier segment holds, in front of all data.
+    /// A chunk of latched messages from an earlier segment, before all data.
     Repeated,
 }
 
 /// The record at the start of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockRecord {
-    /// Whose block it is.
+    /// The life of the block.
     pub identity: Identity,
-    /// Where in the file it belongs.
+    /// The place of the block in the file.
     pub offset: u64,
     pub block_bytes: u32,
-    /// Number of blocks before it.
+    /// The number of blocks before it.
     pub number: u32,
     pub kind: BlockKind,
-    /// So many blocks of this life, from the first, were known to be durable when it was built.
+    /// The number of blocks of this life, from the first, that were known to be durable when this
+    /// one was built.
     pub durable: u32,
-    /// Of everything behind this record.
+    /// The checksum of everything after this record.
     pub body_crc: u32,
 }
 
@@ -319,7 +321,7 @@ impl BlockRecord {
         close_checked(put, start);
     }
 
-    /// Out of the first bytes of a block, if its own checksum is right and its length sensible.
+    /// Decodes the first bytes of a block, if its own checksum is right and its length plausible.
     pub fn get(bytes: &[u8]) -> Option<BlockRecord> {
         let mut get = checked(bytes, private_op::BLOCK, BLOCK_RECORD_BYTES)?;
         let record = BlockRecord {
@@ -342,21 +344,21 @@ impl BlockRecord {
         (bytes > 0 && bytes % ALIGN_BYTES == 0).then_some(record)
     }
 
-    /// Whether the block as a whole is what was written.
+    /// Whether the whole block is unchanged.
     pub fn fits(&self, block: &[u8]) -> bool {
         block.len() == self.block_bytes as usize
             && checksum(&block[BLOCK_RECORD_BYTES..]) == self.body_crc
     }
 }
 
-/// Ties a tail to the life and the end block that it was written for.
+/// Connects a tail with its life and its end block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seal {
-    /// Whose tail it is.
+    /// The life of the tail.
     pub identity: Identity,
-    /// Where the end block is.
+    /// The place of the end block.
     pub end_offset: u64,
-    /// Of everything behind this record, to the end of the file.
+    /// The checksum of everything after this record, to the end of the file.
     pub tail_crc: u32,
 }
 
@@ -370,7 +372,7 @@ impl Seal {
         close_checked(put, start);
     }
 
-    /// Out of a record with a right checksum.
+    /// Decodes a record with a right checksum.
     pub fn get(bytes: &[u8]) -> Option<Seal> {
         let mut get = checked(bytes, private_op::SEAL, SEAL_RECORD_BYTES)?;
         Some(Seal {

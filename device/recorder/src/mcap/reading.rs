@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The messages of a segment, for readers that change nothing.
+//! Reads the messages of a segment without changing it.
 //!
-//! Called by exports, also while a recorder writes or recycles the segment. The index in a tail is
-//! believed, because the tail has a checksum and names its life; without a tail the blocks are
-//! followed as the recovery does. Each block is checked again when it is read.
+//! Exports and `device/python` call it, also while a recorder writes or recycles the segment. It
+//! trusts the index in a tail, because the tail has a checksum and names its life. Without a tail,
+//! it follows the blocks as the recovery does. It checks each block again when it reads the block.
 
 use std::collections::HashMap;
 use std::io;
@@ -29,44 +29,44 @@ use super::wire::{CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, RECORD_HEAD_BYTES, op};
 pub struct Readable {
     pub life: Life,
     pub definitions: Definitions,
-    /// What MCAP calls so; empty if there is none.
+    /// MCAP's profile; empty if there is none.
     pub profile: String,
-    /// Of data, in their order in the file.
+    /// The blocks of data, in the order of the file.
     pub blocks: Vec<BlockSpan>,
-    /// Earliest and latest log time.
+    /// The earliest and the latest log time.
     pub times_ns: (u64, u64),
-    /// Messages per channel, in the order of the definitions, without those that are repeated.
+    /// The number of messages per channel, in the order of the definitions, without repeated ones.
     pub counts: Vec<u64>,
-    /// The last one found.
+    /// The last ledger in the segment.
     pub ledger: Vec<ChannelLedger>,
     /// Blocks that are known to be missing before a block is read.
     pub gaps: Gaps,
-    /// The part that the device had not been able to read until then.
+    /// The part that the device could not read so far.
     pub unreadable: Option<Unreadable>,
-    /// How many messages it should hold.
+    /// The number of messages that it should hold.
     pub evidence: Evidence,
     /// Whether the recorder or the recovery has ended it.
     pub is_ended: bool,
 }
 
-/// What a file is to a reader.
+/// The contents of a file.
 #[derive(Debug)]
 pub enum Found {
     Messages(Box<Readable>),
-    /// Unused, or nothing was recorded in this life.
+    /// The segment is unused, or nothing was recorded in this life.
     Empty(Option<Life>, Evidence),
-    /// There are messages, but nothing says any more what they mean.
+    /// There are messages, but the definitions are missing.
     NoDefinitions,
-    /// An MCAP file that no steadyio recorder wrote.
+    /// An MCAP file from another program.
     Foreign,
 }
 
-/// Blocks on their way land in any order: within so many times so long.
+/// A block in flight may arrive after later ones. This is the number of checks for it, LOOK_EVERY apart.
 const LOOKS_MAX: u32 = 10;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What this file holds now. A block that may be on its way, in front of one that is there, is waited
-/// for a moment: else it would look like a loss.
+/// Reads the present contents. If a block is missing before one that is there, it may be in flight,
+/// so this waits briefly. Otherwise it would look like a loss.
 pub fn read(storage: &dyn Storage) -> Result<Found, RecoverError> {
     let mut found = read_once(storage)?;
     for _ in 0..LOOKS_MAX {
@@ -105,7 +105,7 @@ fn find(storage: &Sectors<'_>) -> Result<Found, RecoverError> {
         (State::Damaged, _) => Ok(Found::NoDefinitions),
         (State::Unused | State::Blank, life) => Ok(Found::Empty(life, found.evidence)),
         (_, None) => Ok(Found::Foreign),
-        // It was finished meanwhile.
+        // The segment was finished in the meantime.
         (State::Finished | State::Hidden, _) => find(storage),
         (State::Unfinished, life) => {
             let evidence = found.evidence;
@@ -170,12 +170,12 @@ fn in_order(definitions: &Definitions, counts: &[ChannelCount]) -> Vec<u64> {
     definitions.channel_ids().iter().map(|id| counts.get(id).copied().unwrap_or(0)).collect()
 }
 
-/// Whose data is in the file now.
+/// The present life of the file.
 pub fn life(storage: &dyn Storage) -> io::Result<Option<Life>> {
     Ok(find_life(&Sectors::new(storage))?.map(|(life, _)| life))
 }
 
-/// A block of data with its record, or None if what was written is not there any more.
+/// Reads a block of data and its record; None if the block has been overwritten.
 pub fn read_block(
     storage: &dyn Storage,
     life: &Life,
@@ -196,16 +196,16 @@ pub fn read_block(
 /// A message in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageInBlock {
-    /// Position of its channel in the definitions.
+    /// The position of its channel in the definitions.
     pub slot: usize,
     pub sequence: u32,
     pub log_time_ns: u64,
     pub publish_time_ns: u64,
-    /// Where its payload lies in the block.
+    /// The place of its payload in the block.
     pub payload: Range<usize>,
 }
 
-/// The messages of a block that [`read_block`] returned; `None` if they are not of these
+/// The messages of a block that [`read_block`] returned; `None` if they do not match these
 /// definitions.
 pub fn messages<'a>(
     block: &'a [u8],

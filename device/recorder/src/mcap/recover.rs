@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Completes a segment in place that a power cut, a kill or a crash left unfinished.
+//! [`super::files`] calls it.
 //!
 //! The order makes a second cut at any point harmless. No block of data is ever written. The end
-//! block goes behind the last one of this life, and overwrites no valid block. The tail follows
-//! when the end block is durable; the gate opens when the tail is. A repeated recovery finds the
-//! same blocks and writes the same bytes. Where blocks are damaged, only the head of the first
-//! one's first record changes. That head is the same in all blocks, so none of their data is lost.
+//! block goes after the last one of this life, and overwrites no valid block. The tail follows when
+//! the end block is durable; the gate opens when the tail is. A repeated recovery finds the same
+//! blocks and writes the same bytes. Where blocks are damaged, only the head of the first one's
+//! first record changes. That head is the same in all blocks, so none of their data is lost.
 
 use std::io;
 
@@ -25,28 +26,28 @@ use super::sectors::{Sectors, Unreadable};
 use super::storage::{Storage, WritableStorage};
 use super::wire::{Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
 
-/// Why a file is left as it is.
+/// The reason why a file stays unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Something else.
+    /// The file is in another format.
     #[error("not an MCAP file (bad magic)")]
     NotMcap,
-    /// Of our own, of another version or damaged in head and definitions.
+    /// The file is a segment of another version, or is damaged in head and definitions.
     #[error(
         "is a segment of a steadyio recorder, but head and definitions are damaged, or of another \
          version than {FORMAT_VERSION}: it was not changed"
     )]
     UnknownLife,
-    /// Without an end.
+    /// The file is an MCAP file without an end, from another program.
     #[error(
         "was not written by a steadyio recorder, and has no end: it was not changed; 'mcap recover' \
          completes such files"
     )]
     Foreign,
-    /// Of our own, and larger than it says.
+    /// The segment has another size than its head says.
     #[error("has {file} bytes, but its head says {head}: it was changed by something else")]
     WrongSize { file: u64, head: u64 },
     /// The device cannot read the part that identifies the file.
@@ -55,31 +56,31 @@ pub enum RecoverError {
 }
 
 impl RecoverError {
-    /// Whether it is the device's fault, and not in the file.
+    /// Whether the device failed, and not the file.
     pub fn is_io(&self) -> bool {
         matches!(self, RecoverError::Io(_))
     }
 }
 
-/// What a file was found to be.
+/// The state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// A segment of the pool that was never used.
     Unused,
-    /// A life was begun, and nothing was recorded in it.
+    /// A life began, but nothing was recorded in it.
     Blank,
-    /// Nothing to do.
+    /// The file is complete.
     Finished,
-    /// Complete, but still hidden or without a good head: the head is to be rewritten.
+    /// The file is complete, but still hidden or without a valid head. The head must be rewritten.
     Hidden,
-    /// Ended by something else than the recorder.
+    /// The recorder did not end the file.
     Unfinished,
-    /// Data of its life are there, but nothing says any more what they mean: left as it is.
+    /// The file has data of its life, but the definitions are missing. It stays unchanged.
     Damaged,
 }
 
 impl State {
-    /// For reports.
+    /// The state, for reports.
     pub fn describe(self) -> &'static str {
         match self {
             State::Unused => "unused",
@@ -91,7 +92,7 @@ impl State {
         }
     }
 
-    /// Whether something is missing.
+    /// Whether something is missing that the recovery adds.
     pub fn is_incomplete(self) -> bool {
         matches!(self, State::Hidden | State::Unfinished)
     }
@@ -100,25 +101,25 @@ impl State {
 /// A channel of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelFound {
-    /// In the file.
+    /// The id in the file.
     pub id: u16,
     pub topic: String,
     pub messages: u64,
-    /// If all blocks were read.
+    /// The digest, if all blocks were read.
     pub digest: Option<ChannelDigest>,
-    /// The last one found.
+    /// The last ledger in the file.
     pub ledger: ChannelLedger,
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// In order of definition.
+    /// The channels, in the order of the definitions.
     pub channels: Vec<ChannelFound>,
-    /// Earliest and latest log time; zero without messages.
+    /// The earliest and the latest log time; zero without messages.
     pub times_ns: (u64, u64),
     pub chunks: u64,
-    /// Behind the last byte that counts.
+    /// The end of the valid data.
     pub data_end: u64,
 }
 
@@ -126,21 +127,21 @@ pub struct Contents {
 #[derive(Debug)]
 pub struct Examined {
     pub state: State,
-    /// Not of files of other writers.
+    /// The life; None for files of other programs.
     pub life: Option<Life>,
-    /// Not of unused and blank files, nor of those of other writers.
+    /// The contents; None for unused and blank files, and for those of other programs.
     pub contents: Option<Contents>,
-    /// Why the data ends, if all blocks were read.
+    /// The reason why the data ends, if all blocks were read.
     pub stop: Option<Stop>,
-    /// A finished file with other blocks than its tail states: they were changed afterwards.
+    /// Whether a finished file has other blocks than its tail describes: they were changed later.
     pub damaged: bool,
-    /// Blocks that are missing. For a finished file that was not read to its end, these are the
-    /// blocks that the recovery counted.
+    /// The missing blocks. For a finished file that was not read completely, these are the blocks
+    /// that the recovery counted.
     pub gaps: Gaps,
-    /// The part that the device could not read although a recovery needs it: the file stays
+    /// The part that the device could not read although a recovery needs it. The file stays
     /// unchanged.
     pub unreadable: Option<Unreadable>,
-    /// How many messages it should hold.
+    /// The number of messages that it should hold.
     pub evidence: Evidence,
     rest: Rest,
 }
@@ -152,8 +153,8 @@ enum Rest {
     Blocks(Box<(Life, Scanned)>),
 }
 
-/// Examines a file and changes nothing. With `verify`, finished files are read completely, too.
-/// What its device cannot read is damaged.
+/// Examines a file without changing it. With `verify`, finished files are read completely, too. A
+/// part that the device cannot read counts as damaged.
 pub fn examine(storage: &dyn Storage, verify: bool) -> Result<Examined, RecoverError> {
     examine_sectors(&Sectors::new(storage), verify)
 }
@@ -185,7 +186,8 @@ fn examine_readable(storage: &dyn Storage, verify: bool) -> Result<Examined, Rec
         let evidence = Evidence::of_tail(&tail, begun(storage, &life)?);
         return Ok(finished(state, life, &tail, scanned, rest).with_tail(evidence));
     }
-    // A recycled file keeps its size, and its gate is opened behind its end block and tail.
+    // A recycled file keeps its size, and its gate is opened after its end block and tail are
+    // written.
     let was_whole = head_good || file < life.segment_bytes;
     let found = unfinished(storage, life)?;
     let is_recycled = life.placement == Placement::Recycled;
@@ -193,14 +195,15 @@ fn examine_readable(storage: &dyn Storage, verify: bool) -> Result<Examined, Rec
         return Ok(found);
     }
     let is_cut = file < life.segment_bytes;
-    // A head of which a power cut left some sectors may look whole, over the blocks of an earlier life.
+    // After a power cut, a partly written head may look complete, over the blocks of an earlier
+    // life.
     if found.state == State::Blank && (is_cut || !holds_our_blocks(storage)?) {
         return Ok(found.without_its_blocks(&life));
     }
     Ok(found.without_its_end(is_cut))
 }
 
-/// Durable messages of the recording before this life.
+/// The durable messages of the recording before this life.
 pub(super) fn begun(storage: &dyn Storage, life: &Life) -> io::Result<Option<u64>> {
     let block = definitions_block(storage, life)?;
     let mut scanner = Scanner::new(*life);
@@ -211,7 +214,7 @@ pub(super) fn begun(storage: &dyn Storage, life: &Life) -> io::Result<Option<u64
 
 fn unfinished(storage: &dyn Storage, life: Life) -> Result<Examined, RecoverError> {
     let (stop, scanned) = scan(storage, life, None)?;
-    // The copy of the definitions is there as soon as a life begins.
+    // The copy of the definitions exists as soon as a life begins.
     let is_begun = |scanned: &Scanned| scanned.blocks > 1 || !scanned.is_defined_by_copy;
     let damaged = scanned.is_none() && has_block(storage, &life)?;
     let Some(scanned) = scanned.filter(is_begun) else {
@@ -231,11 +234,11 @@ fn unfinished(storage: &dyn Storage, life: Life) -> Result<Examined, RecoverErro
     })
 }
 
-/// A file whose head and definitions name no life: the copy at its end may.
+/// Examines a file whose head and definitions name no life; the copy at its end may.
 fn examine_headless(storage: &dyn Storage) -> Result<Examined, RecoverError> {
     let copy = definitions_copy(storage)?;
     let life = copy.as_deref().and_then(|copy| Life::get(copy.get(BLOCK_RECORD_BYTES..)?));
-    // The copy may be all that was written of its life.
+    // The copy may be the only part of its life that was written.
     match life.map(|life| unfinished(storage, life)).transpose()? {
         Some(found) if found.state == State::Unfinished => Ok(found),
         _ => examine_other(storage),
@@ -274,21 +277,21 @@ fn examine_other(storage: &dyn Storage) -> Result<Examined, RecoverError> {
     if !start[..count].starts_with(&MAGIC) {
         return Err(RecoverError::NotMcap);
     }
-    // So much may be damaged that nothing but its blocks says whose it is.
+    // With much damage, only its blocks show that the file is a segment.
     if is_ours(&start) || holds_our_blocks(storage)? {
         return Err(RecoverError::UnknownLife);
     }
     let end = storage.bytes()?.saturating_sub(MAGIC.len() as u64);
     let last = read_exactly(storage, end, MAGIC.len())?;
-    // One that only begins has both in the same place.
+    // A file with nothing but a beginning has both at the same place.
     if end > 0 && last.is_some_and(|last| last == MAGIC) {
         return Ok(Examined::new(State::Finished, None, None, Rest::Nothing));
     }
     Err(RecoverError::Foreign)
 }
 
-/// Zeros, but for the gate of a first head of which a cut left only that sector: without the sector
-/// before, in which the life is, nothing was recorded.
+/// Whether a file was never used: zeros, or only the gate of a first head. The sector before that
+/// has the life, so nothing was recorded without it.
 fn was_never_used(head: &[u8]) -> bool {
     let (front, gate) = head.split_at(head.len().min(GATE_OFFSET));
     let content = match gate.first() {
@@ -298,8 +301,8 @@ fn was_never_used(head: &[u8]) -> bool {
     front.iter().chain(content).all(|byte| *byte == 0)
 }
 
-/// The newest life in the file, and whether the head says so and shows it. Where the head was
-/// lost, the definitions block has a copy.
+/// The newest life in the file, and whether the head has and shows it. If the head is lost, the
+/// definitions block has a copy.
 pub(super) fn find_life(storage: &dyn Storage) -> io::Result<Option<(Life, bool)>> {
     let head = read_exactly(storage, 0, HEAD_BYTES)?;
     let head = head.as_deref().and_then(get_head);
@@ -325,7 +328,7 @@ fn life_copy(storage: &dyn Storage) -> io::Result<Option<Life>> {
     Ok(copy.map(|(_, life)| life))
 }
 
-/// The profile of a life: in the head, or where that is damaged in the definitions.
+/// The profile of a life, from the head, or if that is damaged from the definitions.
 pub(super) fn profile(storage: &dyn Storage, life: &Life) -> io::Result<String> {
     let head = read_exactly(storage, 0, HEAD_BYTES)?;
     if let Some(profile) = head.as_deref().and_then(|head| profile_in_head(head, life)) {
@@ -396,14 +399,14 @@ impl Examined {
         Examined { state, life, contents, stop, damaged: false, gaps, unreadable, evidence, rest }
     }
 
-    /// The count of a tail, and the messages that were found.
+    /// Adds the count of a tail, and the messages that were found.
     fn with_tail(self, evidence: Evidence) -> Examined {
         let evidence = evidence.with_found(self.messages());
         Examined { evidence, ..self }
     }
 
-    /// It had an end block and a summary. Without the end block nothing is written over what they
-    /// were.
+    /// Marks a file that had an end block and a summary. Without the end block nothing may be
+    /// written over their places.
     fn without_its_end(self, is_cut: bool) -> Examined {
         let (Rest::Blocks(blocks), Some(contents)) = (&self.rest, &self.contents) else {
             return self;
@@ -416,14 +419,14 @@ impl Examined {
         Examined { damaged: true, evidence, ..self }
     }
 
-    /// It held data, of which nothing is left that can be read.
+    /// Marks a file that held data of which nothing is readable.
     fn without_its_blocks(self, life: &Life) -> Examined {
         let missing_at_most = segment_messages_max(life.segment_bytes);
         let evidence = Evidence { missing_at_most, ..self.evidence };
         Examined { state: State::Damaged, damaged: true, evidence, ..self }
     }
 
-    /// What could not be read may have been data.
+    /// Marks a part that could not be read, and may have been data.
     fn with_unreadable(self, unreadable: Unreadable) -> Examined {
         let state = match self.state {
             State::Unused | State::Blank => State::Damaged,
@@ -432,32 +435,32 @@ impl Examined {
         Examined { state, damaged: true, unreadable: Some(unreadable), ..self }
     }
 
-    /// Whether something is missing that can be added. Nothing is written where something could
-    /// not be read: what lies there may still be read elsewhere, or another time.
+    /// Whether the recovery can add the missing parts. It writes nothing to a file with unreadable
+    /// parts, because they may be readable with another device or later.
     pub fn can_be_completed(&self) -> bool {
         let lost_its_end = self.state == State::Unfinished && self.damaged;
         self.state.is_incomplete() && self.unreadable.is_none() && !lost_its_end
     }
 
-    /// Whether anything is recorded in it, readable or not.
+    /// Whether the file has records, readable or not.
     pub fn holds_data(&self) -> bool {
         let has_messages = self.state != State::Blank && self.messages() > 0;
         has_messages || self.damaged || self.evidence.counted.is_some_and(|count| count > 0)
     }
 
-    /// How many messages were found.
+    /// The number of messages found.
     pub fn messages(&self) -> u64 {
         let channels = self.contents.iter().flat_map(|contents| &contents.channels);
         channels.map(|channel| channel.messages).sum()
     }
 
-    /// Whether its summary was believed, and no block was read.
+    /// Whether its summary was trusted, and no block was read.
     pub fn is_unread(&self) -> bool {
         let channels = self.contents.iter().flat_map(|contents| &contents.channels);
         channels.filter(|channel| channel.messages > 0).any(|channel| channel.digest.is_none())
     }
 
-    /// Whose data it is; not of files of other writers.
+    /// The identity of its life; None for files of other programs.
     pub fn identity(&self) -> Option<Identity> {
         self.life.map(|life| life.identity)
     }
@@ -470,7 +473,8 @@ impl Examined {
         }
     }
 
-    /// Completes the file; does nothing if nothing is missing, or if it is to be left as it is.
+    /// Completes the file. It does nothing if nothing is missing, or if the file must stay
+    /// unchanged.
     pub fn complete(self, storage: &mut dyn WritableStorage) -> io::Result<()> {
         if !self.can_be_completed() {
             return Ok(());
@@ -496,7 +500,7 @@ fn complete_blocks(
     if scanned.is_defined_by_copy {
         let mut encoder = Encoder::new(scanned.layout.clone(), scanned.definitions.clone());
         encoder.begin_with(life.identity, life.created_ns, scanned.begun);
-        // A wrong one would hide what is missing before this segment.
+        // A wrong ledger would hide messages missing before this segment.
         let place = encoder.definitions(&mut buffer, &[]);
         put(storage, place, &buffer)?;
     }
@@ -520,7 +524,7 @@ fn complete_blocks(
     open_gate(storage, &life)
 }
 
-/// Each write is durable before the next one.
+/// Writes, and makes it durable before the next write.
 fn put(storage: &mut dyn WritableStorage, place: FileRange, buffer: &[u8]) -> io::Result<()> {
     storage.write(place.offset, &buffer[..place.bytes])?;
     storage.sync()

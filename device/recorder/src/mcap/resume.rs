@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A finished segment that another recording can continue: whole, and with the same definitions.
+//! Finds a finished segment that a new recording can continue: complete, and with the same
+//! definitions. The pool calls it at the start.
 //!
-//! Its life goes on: the next block replaces its end block, whose account goes into the next end
-//! block. Before that, as in the beginning of a life, its gate is closed and its tail is replaced by
-//! a copy of the definitions; when that is durable, the end block is overwritten by zeros. A power
-//! cut leaves it as that of any other segment.
+//! Its life continues. The next block replaces its end block, and the next end block contains the
+//! old account. As at the beginning of a life, first its gate is closed, and a copy of the
+//! definitions replaces its tail. When that is durable, zeros overwrite the end block. A power cut
+//! leaves it in the same states as any other segment.
 
 use std::io;
 
@@ -19,10 +20,10 @@ use super::scan::{Scanned, Stop};
 use super::sealed::sealed;
 use super::storage::Storage;
 
-/// More is not read at the start of a recording.
+/// The limit of reading at the start of a recording.
 const READ_BYTES_MAX: u64 = 256 << 20;
 
-/// See the module's head.
+/// A segment to continue.
 #[derive(Debug)]
 pub struct Resumable {
     pub life: Life,
@@ -36,7 +37,7 @@ impl Resumable {
         FileRange { offset, bytes: ALIGN_BYTES }
     }
 
-    /// What the accounts of this recording begin with.
+    /// The accounts with which this recording begins.
     pub fn base(&self) -> Vec<ChannelLedger> {
         let begun = self.scanned.begun_ledger.iter().flatten().map(|begun| begun.durable);
         let begun = begun.chain(std::iter::repeat(0));

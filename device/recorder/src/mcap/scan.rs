@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decodes blocks. No I/O; trusts no byte.
+//! Decodes blocks. It does no I/O and trusts no byte. The recovery and [`super::reading`] call it.
 //!
 //! A block counts if it names the expected life, its own place in the file and in the order of
-//! blocks, and has the right checksum. A reader skips blocks that do not count until the next one
-//! that does; the skipped part is a [`Gap`]. The bytes behind the last block were never reported
-//! durable, or belong to an earlier life.
+//! blocks, and has the right checksum. A reader skips other blocks up to the next one that counts;
+//! the skipped part is a [`Gap`]. The bytes after the last block were never reported durable, or
+//! belong to an earlier life.
 
 use super::account::{ChannelLedger, Gaps, get_ledger};
 use super::definitions::{Definitions, Mark};
@@ -18,7 +18,7 @@ use super::private::{
 };
 use super::wire::{Get, RECORD_HEAD_BYTES, op};
 
-/// Why the data ends where it ends.
+/// The reason why the data ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// The end block: the recorder ended the segment itself.
@@ -34,7 +34,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// For reports.
+    /// The reason, for reports.
     pub fn describe(self) -> &'static str {
         match self {
             Stop::End => "end block",
@@ -46,32 +46,32 @@ impl Stop {
     }
 }
 
-/// The end block that was found.
+/// The end block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndBlock {
-    /// In the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// Where its padding ends.
+    /// The end of its padding.
     pub padding_end: u64,
 }
 
-/// Where blocks are missing between those that are there.
+/// Missing blocks between existing ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// In the file, where the first missing block begins.
+    /// The offset of the first missing block in the file.
     pub offset: u64,
-    /// Up to the next block that is there.
+    /// The length, up to the next existing block.
     pub bytes: u64,
-    /// Number of the first missing block.
+    /// The number of the first missing block.
     number: u32,
     blocks: u32,
 }
 
-/// What the definitions block makes possible.
+/// The state that needs the definitions block.
 #[derive(Debug)]
 struct Defined {
     definitions: Definitions,
-    /// Of the definitions block.
+    /// The mark of the definitions block.
     begun: Mark,
     layout: Layout,
     index: SegmentIndex,
@@ -80,7 +80,7 @@ struct Defined {
     digests: Vec<Digesting>,
 }
 
-/// Follows the blocks of one life.
+/// Reads the blocks of one life.
 #[derive(Debug)]
 pub struct Scanner {
     life: Life,
@@ -89,7 +89,7 @@ pub struct Scanner {
     defined: Option<Defined>,
     is_defined_by_copy: bool,
     gaps: Vec<Gap>,
-    /// The most that a block says of those before it.
+    /// The highest number of durable blocks that any block contains.
     durable: u32,
     end: Option<EndBlock>,
 }
@@ -99,34 +99,34 @@ pub struct Scanner {
 pub struct Scanned {
     /// Schemas and channels.
     pub definitions: Definitions,
-    /// Those that the segment began with.
+    /// The mark of the definitions with which the segment began.
     pub begun: Mark,
     pub layout: Layout,
-    /// For the summary.
+    /// The index, for the summary.
     pub index: SegmentIndex,
-    /// The last one found.
+    /// The last ledger in the file.
     pub ledger: Vec<ChannelLedger>,
-    /// The one that the segment began with; the copy of the definitions has none.
+    /// The ledger at the beginning of the segment; the copy of the definitions has none.
     pub begun_ledger: Option<Vec<ChannelLedger>>,
-    /// Per channel, in order of definition.
+    /// The digest per channel, in the order of the definitions.
     pub digests: Vec<ChannelDigest>,
-    /// Behind the last block.
+    /// The end of the last block.
     pub offset: u64,
     pub blocks: u32,
-    /// Of those, from the first, known to have been durable.
+    /// The number of blocks, from the first, that are known to have been durable.
     pub durable: u32,
-    /// If the recorder ended the segment.
+    /// The end block, if the recorder ended the segment.
     pub end: Option<EndBlock>,
-    /// Whether the definitions block itself is damaged.
+    /// Whether the definitions block itself is damaged, so that the copy is used.
     pub is_defined_by_copy: bool,
-    /// Added up.
+    /// The sum of all gaps.
     pub gaps: Gaps,
-    /// Each of them.
+    /// The single gaps.
     pub gap_places: Vec<Gap>,
 }
 
 impl Scanner {
-    /// From the first block of a life.
+    /// Starts at the first block of a life.
     pub fn new(life: Life) -> Scanner {
         Scanner {
             life,
@@ -140,22 +140,22 @@ impl Scanner {
         }
     }
 
-    /// Where the next block must be.
+    /// The place of the next block.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Whether it is known how to read blocks of data.
+    /// Whether the definitions are known, which data blocks need.
     pub fn is_defined(&self) -> bool {
         self.defined.is_some()
     }
 
-    /// Whether any block behind the definitions was accepted.
+    /// Whether any block after the definitions was accepted.
     pub fn has_blocks(&self) -> bool {
         self.number > 1
     }
 
-    /// Length of a block at the next place or behind it, from its first bytes.
+    /// The length of a block at the next place or after it, from its first bytes.
     pub fn block_bytes(&self, offset: u64, start: &[u8]) -> Result<usize, Stop> {
         if self.end.is_some() {
             return Err(Stop::End);
@@ -175,7 +175,7 @@ impl Scanner {
         }
     }
 
-    /// Directly behind the last one, or behind as many blocks as could lie between.
+    /// Whether a block follows the last one directly, or after as many blocks as fit between.
     fn is_in_order(&self, record: &BlockRecord) -> bool {
         let between = record.offset.checked_sub(self.offset);
         let missing = record.number.checked_sub(self.number);
@@ -188,7 +188,7 @@ impl Scanner {
         }
     }
 
-    /// A block as a whole, at the next place or behind it. On an error nothing has changed.
+    /// Takes a complete block, at the next place or after it. After an error nothing has changed.
     pub fn accept(&mut self, offset: u64, block: &[u8]) -> Result<(), Stop> {
         self.block_bytes(offset, block)?;
         let record = BlockRecord::get(block).ok_or(Stop::NoBlock)?;
@@ -217,8 +217,8 @@ impl Scanner {
         Ok(())
     }
 
-    /// Instead of a definitions block that is damaged: the copy of it at the end of the file, as a
-    /// whole. False, and nothing has changed, if it is none of this life.
+    /// Takes the complete copy of the definitions at the end of the file, in place of a damaged
+    /// definitions block. Returns false, and changes nothing, if it belongs to another life.
     pub fn accept_copy(&mut self, block: &[u8]) -> bool {
         let of_this_life = |record: &BlockRecord| {
             record.identity == self.life.identity && record.kind == BlockKind::Definitions
@@ -235,7 +235,7 @@ impl Scanner {
         self.is_defined_by_copy
     }
 
-    /// The same with the definitions in the summary of a finished segment.
+    /// Takes the definitions from the summary of a finished segment instead.
     pub fn define(&mut self, definitions: Definitions) -> bool {
         let ledger = vec![ChannelLedger::default(); definitions.channel_ids().len()];
         if self.set_defined(definitions, ledger).is_none() {
@@ -373,7 +373,7 @@ impl Scanner {
             }
             padding_at = offset + (at + RECORD_HEAD_BYTES + content.len()) as u64;
         }
-        // It reaches to the tail, and so beyond this block in a recycled file.
+        // In a recycled file it reaches to the tail, beyond this block.
         let mut padding = Get::new(block.get((padding_at - offset) as usize..)?);
         if padding.u8()? != private_op::PADDING {
             return None;
@@ -388,7 +388,7 @@ impl Scanner {
         Some(())
     }
 
-    /// The blocks that were found; `None` without definitions.
+    /// The blocks found; `None` without definitions.
     pub fn finish(self) -> Option<Scanned> {
         let defined = self.defined?;
         Some(Scanned {
@@ -415,7 +415,7 @@ impl Scanner {
 }
 
 impl Gap {
-    /// Of its blocks, if so many of the life, from the first, were durable.
+    /// The number of data blocks among the first `durable` blocks of the life.
     fn durable_blocks(&self, durable: u32) -> u64 {
         u64::from(durable.saturating_sub(self.number).min(self.blocks))
     }
@@ -428,7 +428,7 @@ fn place(block_offset: u64, at: usize, content: &[u8]) -> MetadataPlace {
     }
 }
 
-/// The records of a block behind its first one, with their places in it.
+/// The records of a block after its first one, with their places in it.
 pub(super) struct Records<'a> {
     get: Get<'a>,
     block_bytes: usize,
@@ -454,7 +454,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// A chunk's place but for its offset and indexes, and its records; of chunks without compression.
+/// The place of an uncompressed chunk, without its offset and indexes, and its records.
 pub(super) fn chunk_place(content: &[u8]) -> Option<(ChunkPlace<'static>, &[u8])> {
     let mut get = Get::new(content);
     let (start_ns, end_ns, uncompressed_bytes) = (get.u64()?, get.u64()?, get.u64()?);
@@ -482,7 +482,7 @@ pub(super) fn chunk_place(content: &[u8]) -> Option<(ChunkPlace<'static>, &[u8])
 
 /// A message in a chunk.
 pub(super) struct ChunkMessage<'a> {
-    /// Position of its channel in the definitions.
+    /// The position of its channel in the definitions.
     pub(super) slot: usize,
     pub(super) sequence: u32,
     pub(super) log_time_ns: u64,
@@ -497,7 +497,7 @@ pub(super) struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// `None` unless the records are messages of known channels, up to the last byte.
+    /// `None` unless all records, up to the last byte, are messages of known channels.
     pub(super) fn checked(records: &'a [u8], definitions: &'a Definitions) -> Option<Messages<'a>> {
         let messages = Messages { get: Get::new(records), definitions };
         let mut ahead = Messages { ..messages };

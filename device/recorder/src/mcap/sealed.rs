@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks whether a tail belongs to a life, and decodes it. Reads the tail and the end block only.
+//! Checks that a tail belongs to a life, and decodes it. It reads only the tail and the end block.
+//! The recovery and [`super::reading`] call it.
 
 use std::io;
 
@@ -14,27 +15,27 @@ use super::storage::Storage;
 use super::wire::{DATA_END_BYTES, FOOTER_BYTES, Get, MAGIC, RECORD_HEAD_BYTES, op};
 
 pub const ENDING_BYTES: usize = RECORD_HEAD_BYTES + FOOTER_BYTES + MAGIC.len();
-/// Longer tails are not read: index, definitions and statistics at their limits are shorter.
+/// The limit of a tail to read: index, definitions and statistics at their limits are shorter.
 const TAIL_BYTES_LIMIT: u64 = 96 << 20;
 
-/// What the tail and the end block of a finished segment say.
+/// The contents of a finished segment's tail and end block.
 #[derive(Debug)]
 pub struct Sealed {
     pub definitions: Definitions,
-    /// Messages per channel; those that are repeated are counted apart.
+    /// The numbers of messages per channel; repeated ones are counted separately.
     pub counts: Vec<ChannelCount>,
-    /// Earliest and latest log time.
+    /// The earliest and the latest log time.
     pub times_ns: (u64, u64),
     pub chunks: u32,
-    /// Of data, in their order in the file.
+    /// The blocks of data, in the order of the file.
     pub blocks: Vec<BlockSpan>,
-    /// Of the end block; the recorder's summary without an end block leaves it empty.
+    /// The ledger of the end block; empty if the summary has no end block.
     pub ledger: Vec<ChannelLedger>,
-    /// Where the end block is.
+    /// The place of the end block.
     pub end_offset: u64,
-    /// What the recovery found missing.
+    /// The missing blocks that the recovery found.
     pub gaps: Gaps,
-    /// Whether the end block, which was durable before the tail, is not there any more.
+    /// Whether the end block, which was durable before the tail, has vanished.
     pub end_is_lost: bool,
 }
 
@@ -44,7 +45,7 @@ impl Sealed {
     }
 }
 
-/// Exactly these bytes, or none if the file is shorter.
+/// Reads exactly these bytes; None if the file is shorter.
 pub(super) fn read_exactly(
     storage: &dyn Storage,
     offset: u64,
@@ -55,7 +56,7 @@ pub(super) fn read_exactly(
     Ok((count == bytes).then_some(buffer))
 }
 
-/// Where the summary begins, if the file ends like a finished one.
+/// The beginning of the summary, if the file ends like a finished one.
 pub(super) fn summary_start(storage: &dyn Storage) -> io::Result<Option<u64>> {
     let Some(offset) = storage.bytes()?.checked_sub(ENDING_BYTES as u64) else { return Ok(None) };
     let Some(ending) = read_exactly(storage, offset, ENDING_BYTES)? else { return Ok(None) };
@@ -67,7 +68,7 @@ pub(super) fn summary_start(storage: &dyn Storage) -> io::Result<Option<u64>> {
     Ok(start)
 }
 
-/// The tail of this life, if it was written to its end and nothing of it has changed.
+/// The tail of this life, if it is complete and unchanged.
 pub fn sealed(storage: &dyn Storage, life: &Life) -> io::Result<Option<Sealed>> {
     let file_bytes = storage.bytes()?;
     if life.placement == Placement::Recycled && file_bytes != life.segment_bytes {
@@ -107,7 +108,7 @@ fn read_tail(tail: &[u8], end_block: Option<&[u8]>, end_offset: u64) -> Option<S
     let mut statistics = None;
     let mut gaps = Gaps::default();
     let mut blocks = Vec::new();
-    // It stands in front of the index.
+    // It precedes the index.
     let (mut repeated, mut repeated_ids) = (0, Vec::new());
     let mut records = Get::new(tail);
     while let Some((opcode, content)) = records.record() {

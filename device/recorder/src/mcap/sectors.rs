@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads a file whose device cannot read some of it.
+//! Reads a file although the device cannot read a part of it. The recovery and [`super::reading`]
+//! use it.
 //!
 //! A bad sector is smaller than one read, and the data around it may be the only copy. A read that
-//! fails is repeated block by block. Bytes that belong to no recording replace each block that
-//! cannot be read, so the usual checks find it damaged. The result has the number of replaced
+//! fails is repeated block by block. Filler bytes, which belong to no recording, replace each block
+//! that cannot be read, so the usual checks find it damaged. The result has the number of replaced
 //! bytes, so no caller takes them for unused space.
 
 use std::cell::RefCell;
@@ -15,21 +16,21 @@ use rustix::io::Errno;
 
 use super::storage::Storage;
 
-/// Read by itself where a longer read failed: the page of a page cache, and no less than the logical
+/// The size of a read after a longer one failed: a page of the page cache, and at least the logical
 /// block of any device.
 const BLOCK_BYTES: u64 = 4096;
-/// More than an erase block of any flash device. Where more cannot be read the device fails as a
-/// whole, and to ask for each block, some seconds long, would help nobody.
+/// The limit of unreadable blocks: more than an erase block of any flash device. With more, the
+/// whole device fails, and each further attempt would take seconds.
 const UNREADABLE_BLOCKS_MAX: usize = 4096;
-/// In neither zeros, as in unused files, nor any record.
+/// A byte that does not begin a record, and is not a zero as in unused files.
 const FILLER: u8 = 0xdb;
 
-/// What could not be read of a file.
+/// The part of a file that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreadable {
-    /// In whole blocks of 4096.
+    /// The size, in whole blocks of 4096.
     pub bytes: u64,
-    /// Where the first one lies.
+    /// The offset of the first unreadable block.
     pub first_offset: u64,
 }
 
@@ -40,34 +41,33 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// See the module's head.
+/// A file with its unreadable blocks.
 pub struct Sectors<'a> {
     storage: &'a dyn Storage,
     unreadable: RefCell<BTreeSet<u64>>,
 }
 
 impl<'a> Sectors<'a> {
-    /// Of which all could be read so far.
+    /// A file without unreadable blocks so far.
     pub fn new(storage: &'a dyn Storage) -> Sectors<'a> {
         Sectors { storage, unreadable: RefCell::default() }
     }
 
-    /// What could not be read so far, if anything.
+    /// The part that could not be read so far, if any.
     pub fn unreadable(&self) -> Option<Unreadable> {
         let blocks = self.unreadable.borrow();
         let first_offset = blocks.first()? * BLOCK_BYTES;
         Some(Unreadable { bytes: blocks.len() as u64 * BLOCK_BYTES, first_offset })
     }
 
-    /// How many bytes, from here on, are not in a block that could not be read; at most `bytes`.
+    /// The number of bytes from here on, up to `bytes`, before the next unreadable block.
     fn good_bytes(&self, offset: u64, bytes: usize) -> usize {
         let next = self.unreadable.borrow().range(offset / BLOCK_BYTES..).next().copied();
         let good = next.map_or(u64::MAX, |block| (block * BLOCK_BYTES).saturating_sub(offset));
         usize::try_from(good).map_or(bytes, |good| good.min(bytes))
     }
 
-    /// Fills the buffer, or less of it at the end of the file or in front of a block that cannot be
-    /// read.
+    /// Fills the buffer; less of it at the end of the file or before an unreadable block.
     fn read_good(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         match self.storage.read(offset, buffer) {
             Err(error) if is_unreadable(&error) => self.read_blocks(offset, buffer),
@@ -92,13 +92,13 @@ impl<'a> Sectors<'a> {
         Ok(filled)
     }
 
-    /// False if there are too many already.
+    /// Adds an unreadable block; false if there are too many.
     fn note(&self, offset: u64) -> bool {
         let mut blocks = self.unreadable.borrow_mut();
         blocks.len() < UNREADABLE_BLOCKS_MAX && blocks.insert(offset / BLOCK_BYTES)
     }
 
-    /// The same number of bytes as were there, at the most up to the next block.
+    /// Fills the buffer up to the next block, with as many bytes as the file has.
     fn fill(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.bytes()?.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let count = left.min(rest_of_block(offset));
@@ -107,14 +107,14 @@ impl<'a> Sectors<'a> {
     }
 }
 
-/// Up to the next block.
+/// The number of bytes up to the next block.
 fn rest_of_block(offset: u64) -> usize {
     (BLOCK_BYTES - offset % BLOCK_BYTES) as usize
 }
 
-/// Of a place on the medium, and not of a device that is gone.
+/// Whether the error concerns a place on the medium, and not a device that is gone.
 fn is_unreadable(error: &io::Error) -> bool {
-    // The block layer's "critical medium error" and, with integrity data, "protection".
+    // The block layer's errors "critical medium" and, with integrity data, "protection".
     let errors = [Errno::IO, Errno::NODATA, Errno::ILSEQ];
     error.raw_os_error().is_some_and(|error| errors.iter().any(|of| of.raw_os_error() == error))
 }
@@ -149,7 +149,7 @@ impl Storage for Sectors<'_> {
 mod tests {
     use super::*;
 
-    /// So many bytes of 1, of which these blocks cannot be read.
+    /// A file of bytes 1, with these unreadable blocks.
     struct Bad {
         bytes: u64,
         blocks: std::ops::Range<u64>,
@@ -181,7 +181,7 @@ mod tests {
     fn what_lies_around_unreadable_blocks_is_read() {
         let file = bad(100_000, 3..5);
         let sectors = Sectors::new(&file);
-        // From any place on, to the end of the file and beyond.
+        // From any offset, to the end of the file and beyond.
         for offset in [0, 5_000, 12_288, 14_000, 20_480, 99_999, 100_000] {
             let mut buffer = vec![0; 110_000];
             let count = sectors.read(offset, &mut buffer).unwrap();

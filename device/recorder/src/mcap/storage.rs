@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the recovery needs of a file; the tests give it one whose power can be cut.
+//! The file interface of the recovery. Tests implement it with simulated power cuts.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A file that is examined.
+/// A file to examine.
 pub trait Storage {
     fn bytes(&self) -> io::Result<u64>;
-    /// Fills the buffer, or less of it at the end of the file.
+    /// Fills the buffer; less of it at the end of the file.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
-/// A file that is completed in place.
+/// A file to complete in place.
 pub trait WritableStorage: Storage {
-    /// The read-only view: Rust has no conversion from one trait object to the other before 1.86.
+    /// The read-only view. Rust before 1.86 cannot convert between trait objects.
     fn as_storage(&self) -> &dyn Storage;
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
-    /// Returns when all of it would survive a power cut.
+    /// Returns when all writes would survive a power cut.
     fn sync(&mut self) -> io::Result<()>;
 }
 

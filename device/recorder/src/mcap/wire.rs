@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers, strings and records as MCAP has them: little-endian, lengths in front.
+//! MCAP's encoding of numbers, strings and records: little-endian, with the length before the
+//! contents. All of [`crate::mcap`] uses it.
 //!
-//! [`Put`] writes into a buffer whose size the layout has proven sufficient, and panics otherwise:
-//! that would be a bug here. [`Get`] reads bytes that anybody may have written, and never
-//! panics.
+//! [`Put`] writes into a buffer that the layout guarantees to be large enough; otherwise it panics,
+//! because that is a bug. [`Get`] reads untrusted bytes, and never panics.
 
-/// First and last bytes of a file.
+/// The first and last bytes of a file.
 pub const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', b'0', b'\r', b'\n'];
 /// Opcode and length.
 pub const RECORD_HEAD_BYTES: usize = 9;
-/// Digits of the largest number.
+/// The number of digits of the largest number.
 pub const DIGITS_MAX: usize = 20;
 
-/// Opcodes of the specification that are written or read here.
+/// The opcodes of the specification that are written or read here.
 pub mod op {
     pub const HEADER: u8 = 0x01;
     pub const FOOTER: u8 = 0x02;
@@ -31,7 +31,7 @@ pub mod op {
 
 /// Channel id, sequence, log time, publish time.
 pub const MESSAGE_HEAD_BYTES: usize = 2 + 4 + 8 + 8;
-/// Of a chunk without compression: times, size, CRC, empty string, size.
+/// The head of a chunk without compression: times, size, CRC, empty string, size.
 pub const CHUNK_HEAD_BYTES: usize = 8 + 8 + 8 + 4 + 4 + 8;
 /// Log time and offset.
 pub const MESSAGE_INDEX_ENTRY_BYTES: usize = 8 + 8;
@@ -42,7 +42,7 @@ pub const FOOTER_BYTES: usize = 8 + 8 + 4;
 /// The CRC of the data section.
 pub const DATA_END_BYTES: usize = 4;
 
-/// Writes one after the other into a buffer.
+/// Writes values one after the other into a buffer.
 #[derive(Debug)]
 pub struct Put<'a> {
     buffer: &'a mut [u8],
@@ -50,12 +50,12 @@ pub struct Put<'a> {
 }
 
 impl<'a> Put<'a> {
-    /// From the beginning of the buffer.
+    /// Starts at the beginning of the buffer.
     pub fn new(buffer: &'a mut [u8]) -> Put<'a> {
         Put { buffer, at: 0 }
     }
 
-    /// Bytes written so far.
+    /// The number of bytes written so far.
     pub fn at(&self) -> usize {
         self.at
     }
@@ -65,7 +65,7 @@ impl<'a> Put<'a> {
         self.at += bytes.len();
     }
 
-    /// Zeros up to a position.
+    /// Writes zeros up to a position.
     pub fn zeros_to(&mut self, end: usize) {
         self.buffer[self.at..end].fill(0);
         self.at = end;
@@ -87,26 +87,26 @@ impl<'a> Put<'a> {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// A length and the text.
+    /// Writes a length and the text.
     pub fn string(&mut self, text: &str) {
         self.u32(text.len() as u32);
         self.bytes(text.as_bytes());
     }
 
-    /// A number as a text.
+    /// Writes a number as text.
     pub fn decimal(&mut self, value: u64) {
         let opened = self.open_u32();
         self.digits(value);
         self.close_u32(opened);
     }
 
-    /// A key and a number as texts.
+    /// Writes a key and a number as texts.
     pub fn number(&mut self, key: &str, value: u64) {
         self.string(key);
         self.decimal(value);
     }
 
-    /// The digits of a number; without allocation.
+    /// Writes the digits of a number, without allocation.
     pub fn digits(&mut self, mut value: u64) {
         let mut digits = [0; DIGITS_MAX];
         let mut at = DIGITS_MAX;
@@ -121,55 +121,55 @@ impl<'a> Put<'a> {
         self.bytes(&digits[at..]);
     }
 
-    /// Opcode and length of a record whose content follows.
+    /// Writes opcode and length of a record; its content follows.
     pub fn record(&mut self, opcode: u8, content_bytes: u64) {
         self.u8(opcode);
         self.u64(content_bytes);
     }
 
-    /// Leaves room for a length that is filled in by [`Put::close_u32`].
+    /// Leaves room for a length that [`Put::close_u32`] fills in.
     pub fn open_u32(&mut self) -> usize {
         self.u32(0);
         self.at
     }
 
-    /// Fills in the bytes written since.
+    /// Fills in the number of bytes written since.
     pub fn close_u32(&mut self, opened: usize) {
         let bytes = (self.at - opened) as u32;
         self.buffer[opened - 4..opened].copy_from_slice(&bytes.to_le_bytes());
     }
 
-    /// Leaves room for the length of a record that is filled in by [`Put::close_record`].
+    /// Leaves room for the length of a record, which [`Put::close_record`] fills in.
     pub fn open_record(&mut self, opcode: u8) -> usize {
         self.record(opcode, 0);
         self.at
     }
 
-    /// Fills in the bytes written since.
+    /// Fills in the number of bytes written since.
     pub fn close_record(&mut self, opened: usize) {
         let bytes = (self.at - opened) as u64;
         self.buffer[opened - 8..opened].copy_from_slice(&bytes.to_le_bytes());
     }
 
-    /// The bytes between two positions.
+    /// The written bytes in a range.
     pub fn written(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.buffer[range]
     }
 }
 
-/// Reads one after the other from bytes; `None` as soon as they do not suffice.
+/// Reads values one after the other; `None` as soon as bytes are missing.
 #[derive(Debug, Clone, Copy)]
 pub struct Get<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Get<'a> {
-    /// From the first byte.
+    /// Starts at the first byte.
     pub fn new(bytes: &'a [u8]) -> Get<'a> {
         Get { bytes }
     }
 
-    /// The bytes that have not been read yet.
+    /// The unread bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
@@ -205,18 +205,18 @@ impl<'a> Get<'a> {
         self.array()
     }
 
-    /// Bytes behind their length of four bytes.
+    /// Reads a length of four bytes, and that number of bytes.
     pub fn prefixed(&mut self) -> Option<&'a [u8]> {
         let count = self.u32()?;
         self.bytes(usize::try_from(count).ok()?)
     }
 
-    /// A text behind its length.
+    /// Reads a length and a text.
     pub fn string(&mut self) -> Option<&'a str> {
         std::str::from_utf8(self.prefixed()?).ok()
     }
 
-    /// A record that is there as a whole: opcode and content.
+    /// Reads a complete record: opcode and content.
     pub fn record(&mut self) -> Option<(u8, &'a [u8])> {
         let mut ahead = *self;
         let opcode = ahead.u8()?;

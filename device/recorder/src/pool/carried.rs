@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The latched messages that the newest segments hold when a recording starts.
+//! Finds the latched messages in the newest segments when a recording starts. The start and
+//! `registry` use it.
 //!
-//! A program publishes a latched topic once. A restart has to carry the message over, or it would go
-//! with the segment that holds it.
+//! A program publishes a latched topic once. A restart has to carry the message over, because it
+//! would otherwise be lost with its segment.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,13 +15,14 @@ use crate::mcap::definitions::{ChannelSpec, SchemaSpec};
 use crate::mcap::index::BlockSpan;
 use crate::mcap::reading::{Found, MessageInBlock, Readable, messages, read, read_block};
 
-/// A topic that is declared late is repeated from the next segment on, so its message may be in an
-/// older one.
+/// The number of segments to search. A topic that is declared late is repeated from the next
+/// segment on, so its message may be in an older one.
 const SEGMENTS_MAX: usize = 4;
-/// More of a segment is not read at the start; what was repeated in front of it always is.
+/// The limit of reading per segment at the start. Repeated messages at its beginning are always
+/// read.
 const READ_BYTES_MAX: u64 = 256 << 20;
 
-/// What makes it the same channel.
+/// The properties that identify a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Kind {
     topic: String,
@@ -28,16 +30,17 @@ struct Kind {
     schema: Option<Schema>,
 }
 
-/// See the module's head.
+/// The latched messages by channel.
 #[derive(Debug, Default)]
 pub(super) struct Carried(HashMap<Kind, Held>);
 
 impl Carried {
-    /// Of segments, the newest first. A sequence number counts in the recording that goes on only.
+    /// Searches segments, the newest first. Sequence numbers are used only if this recording is
+    /// continued.
     pub(super) fn find(newest_first: &[PathBuf], recording_id: [u8; 16]) -> Carried {
         let mut carried = Carried::default();
         for path in newest_first.iter().take(SEGMENTS_MAX) {
-            // Whatever cannot be read has been reported by the start of the pool.
+            // The start of the pool has reported unreadable files.
             let Ok(file) = File::open(path) else { continue };
             let Ok(Found::Messages(found)) = read(&file) else { continue };
             let goes_on = found.life.identity.recording_id == recording_id;
@@ -49,7 +52,7 @@ impl Carried {
         carried
     }
 
-    /// What a channel begins with.
+    /// The initial state of a channel.
     pub(super) fn latch(&self, config: &ChannelConfig) -> Latch {
         if !is_latched(&config.metadata) {
             return Latch::Off;
@@ -102,7 +105,7 @@ fn schema(spec: &SchemaSpec) -> Schema {
     Schema { name, encoding, data }
 }
 
-/// The last message of each channel that is wanted, by position in the definitions.
+/// The last message of each requested channel, by its position in the definitions.
 fn last_of_block(
     file: &File,
     found: &Readable,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Direct writes from a few buffers: several in flight with io_uring, otherwise one after the
-//! other.
+//! other. The writer thread uses it.
 //!
-//! A buffer is busy from [`Disk::write`] until its completion was seen. Completions are collected
-//! by [`Disk::wait`] and handed out by [`Disk::next_done`].
+//! A buffer is busy from [`Disk::write`] until its completion was seen. [`Disk::wait`] collects
+//! completions, and [`Disk::next_done`] returns them.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,9 +24,9 @@ use steadyio_core::memory::{AlignedBuffer, MemoryError};
 #[cfg(test)]
 use super::faults::{Faults, Verdict};
 
-/// Marks a sync among the completions; writes are marked with their buffer.
+/// The mark of a sync's completion. A write's completion has the number of its buffer.
 const SYNC: u64 = u64::MAX;
-/// More than there are buffers.
+/// More entries than there are buffers.
 const ENTRIES: u32 = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub enum DiskOp {
     Sync,
 }
 
-/// Something that was done, or failed.
+/// A completed or failed operation.
 #[derive(Debug)]
 pub struct Done {
     pub what: DiskOp,
-    /// From its submission on.
+    /// The time since its submission.
     pub ns: u64,
     pub result: io::Result<()>,
 }
@@ -52,7 +52,7 @@ enum Engine {
 
 struct Ring {
     ring: IoUring,
-    /// Whether the kernel has the buffers pinned once for all.
+    /// Whether the buffers are registered with the kernel.
     pinned: bool,
     /// Whether a wait can have a timeout (Linux 5.11).
     timed: bool,
@@ -61,7 +61,7 @@ struct Ring {
 #[derive(Debug)]
 struct WriteBuffer {
     buffer: AlignedBuffer,
-    /// Bytes in flight, and since when.
+    /// The number of bytes in flight, and the time of submission.
     busy: Option<(usize, u64)>,
 }
 
@@ -76,7 +76,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Buffers of these sizes, locked or not.
+    /// Makes buffers of these sizes, locked or not.
     pub fn new(choice: EngineChoice, sizes: &[(usize, bool)]) -> Result<Disk, DiskError> {
         let slot = |&(bytes, locked)| {
             Ok(WriteBuffer { buffer: AlignedBuffer::new(bytes, locked)?, busy: None })
@@ -104,7 +104,7 @@ impl Disk {
         })
     }
 
-    /// Name of the engine in use.
+    /// The name of the engine in use.
     pub fn engine(&self) -> &'static str {
         match self.engine {
             Engine::IoUring(..) => "io_uring",
@@ -123,7 +123,7 @@ impl Disk {
         &mut self.slots[slot].buffer
     }
 
-    /// Whether anything is in flight.
+    /// Whether nothing is in flight.
     pub fn is_idle(&self) -> bool {
         self.syncing_since_ns.is_none() && self.slots.iter().all(|slot| slot.busy.is_none())
     }
@@ -133,7 +133,7 @@ impl Disk {
         self.syncing_since_ns.is_some()
     }
 
-    /// Submits the write of a buffer. The file must stay open until it completes.
+    /// Submits the write of a buffer. The file must stay open until the completion.
     pub fn write(&mut self, file: &File, slot: usize, place: FileRange) {
         let at = &mut self.slots[slot];
         assert!(at.busy.is_none(), "the device reads from this buffer");
@@ -152,7 +152,7 @@ impl Disk {
                 let (fd, start, offset) = (Fd(file.as_raw_fd()), bytes.as_ptr(), place.offset);
                 let length = u32::try_from(place.bytes).unwrap_or(u32::MAX);
                 let entry = match uring.pinned {
-                    // There are fewer buffers than that.
+                    // The number of buffers fits into 16 bits.
                     true => opcode::WriteFixed::new(fd, start, length, slot as u16)
                         .offset(offset)
                         .build(),
@@ -167,7 +167,8 @@ impl Disk {
         }
     }
 
-    /// Submits a sync, which makes durable all writes whose completion was seen. One at a time.
+    /// Submits a sync. It makes all writes durable whose completion was seen. Only one may be in
+    /// flight.
     pub fn sync(&mut self, file: &File) {
         assert!(self.syncing_since_ns.is_none(), "one sync at a time");
         self.syncing_since_ns = Some(now_ns());
@@ -183,7 +184,7 @@ impl Disk {
             Engine::IoUring(uring) => {
                 let fd: RawFd = file.as_raw_fd();
                 let entry = opcode::Fsync::new(Fd(fd)).flags(FsyncFlags::DATASYNC).build();
-                // SAFETY: no memory but the entry.
+                // SAFETY: the entry refers to no memory.
                 let pushed = unsafe { uring.ring.submission().push(&entry.user_data(SYNC)) };
                 self.submit(SYNC, pushed.is_ok());
             }
@@ -210,7 +211,7 @@ impl Disk {
         file.read_exact_at(&mut self.buffer(slot)[..place.bytes], place.offset)
     }
 
-    /// Waits until something completes, or for this long. Returns at once if nothing is in flight.
+    /// Waits for a completion, or for this time. Returns at once if nothing is in flight.
     pub fn wait(&mut self, timeout: Option<Duration>) {
         if self.is_idle() || !self.done.is_empty() {
             return;
@@ -221,7 +222,7 @@ impl Disk {
             return self.collect();
         }
         let Engine::IoUring(uring) = &mut self.engine else { return };
-        // After a timeout, a signal or a full queue the caller checks again.
+        // The caller checks again after a timeout, a signal or a full queue.
         let _ = match timeout {
             None => uring.ring.submit_and_wait(1),
             Some(timeout) if uring.timed => {
@@ -233,7 +234,7 @@ impl Disk {
         self.collect();
     }
 
-    /// Everything in flight, when it has completed.
+    /// Waits for everything in flight, and returns the completions.
     pub fn settle(&mut self) -> Vec<Done> {
         let mut settled = Vec::new();
         loop {
@@ -245,7 +246,7 @@ impl Disk {
         }
     }
 
-    /// Whether a completion that was not handed out is a failure.
+    /// Whether any completion that was not returned yet is a failure.
     pub fn has_failed(&mut self) -> bool {
         self.collect();
         self.done.iter().any(|done| done.result.is_err())
@@ -275,7 +276,8 @@ impl Disk {
         }
     }
 
-    /// A direct write that stopped early met the end of the device or of the file.
+    /// Checks the length of a direct write. One that stopped early met the end of the device or of
+    /// the file.
     fn whole(&self, user_data: u64, written: i32) -> io::Result<()> {
         let slot = usize::try_from(user_data).ok().and_then(|slot| self.slots.get(slot));
         match slot.and_then(|slot| slot.busy) {
@@ -301,10 +303,10 @@ impl Disk {
 }
 
 impl Ring {
-    /// A wait with a timeout for kernels whose own has none.
+    /// Waits with a timeout on kernels whose own wait has none.
     fn poll(&mut self, timeout: Duration) -> io::Result<usize> {
         let submitted = self.ring.submit()?;
-        // SAFETY: open as long as the ring is there.
+        // SAFETY: the descriptor is open as long as the ring.
         let fd = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
         let time = PollTime {
             tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
@@ -315,8 +317,8 @@ impl Ring {
     }
 }
 
-/// Pins the buffers' pages once, so that writes need not. Where the limit on locked memory is too
-/// low for it, each write does.
+/// Pins the buffers' pages once, which saves doing so for each write. If the limit of locked memory
+/// is too low, each write does.
 fn pin(ring: &IoUring, slots: &[WriteBuffer]) -> bool {
     let range = |slot: &WriteBuffer| libc::iovec {
         iov_base: slot.buffer.as_ptr().cast_mut().cast(),
@@ -341,7 +343,7 @@ impl Drop for Disk {
 /// The engine could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// Requested, but not available.
+    /// io_uring was requested, but is not available.
     #[error(
         "io_uring: {0}; the kernel lacks or forbids it (sysctl kernel.io_uring_disabled, seccomp): \
          choose pwrite"
@@ -419,7 +421,7 @@ mod tests {
         if let Engine::IoUring(uring) = &mut disk.engine {
             uring.timed = false;
         }
-        // A write that stays on its way until somebody reads.
+        // A write that stays in flight until the pipe is read.
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let (mut reader, writer) = (File::from(reader), File::from(writer));
         rustix::pipe::fcntl_setpipe_size(&writer, 4_096).unwrap();

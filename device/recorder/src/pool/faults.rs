@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device that fails when a test says so, over real files and real I/O.
+//! Simulates a failing device for tests, over real files and real I/O. [`Disk`] asks it before each
+//! operation. A test sets the faults for the recorder that the same thread starts next.
 //!
-//! It has a cache that loses what no sync has covered: [`Faults::crash`] is what a power cut at this
-//! moment leaves, and a fault can empty the cache while the recording goes on. Of a write in the
-//! cache, a power cut keeps nothing, all, or any of its sectors. [`Disk`] asks before each
-//! operation; it belongs to the recorder that the same thread starts next.
+//! The device has a cache, which loses all data that no sync has covered. [`Faults::crash`] returns
+//! the files after a power cut at this moment, and a fault can empty the cache while the recording
+//! continues. A power cut keeps nothing of a write in the cache, all of it, or any of its sectors.
 //!
 //! [`Disk`]: super::direct_io::Disk
 
@@ -26,19 +26,19 @@ use crate::mcap::encoder::FileRange;
 
 mod tests;
 
-/// A device writes each of them as a whole.
+/// A device writes each sector as a whole.
 const SECTOR_BYTES: usize = 512;
 
-/// What a fault is about.
+/// The operations that a fault affects.
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {
-    /// Of all writes, from 0.
+    /// These writes among all, from 0.
     Writes(Range<u64>),
-    /// Writes that begin here, in the first file that is written here.
+    /// Writes that begin at these offsets, in the first file written there.
     Places(Range<u64>),
-    /// Of the writes to each place that is here, these, from 0.
+    /// The writes to each place at these offsets, and their repetitions with these numbers, from 0.
     Again(Range<u64>, Range<u64>),
-    /// Of all syncs, from 0.
+    /// These syncs among all, from 0.
     Syncs(Range<u64>),
     WritesFor(Range<Duration>),
     SyncsFor(Range<Duration>),
@@ -46,7 +46,7 @@ pub enum When {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// Not done; this is the error.
+    /// The operation is not done, and returns this error.
     Fail(i32),
     /// The operation fails with this error, and the cache loses its contents.
     LoseCache(i32),
@@ -62,10 +62,10 @@ pub struct Fault {
     pub how: How,
 }
 
-/// How an operation goes on.
+/// The effect on an operation.
 pub enum Verdict {
     Go,
-    /// It is done already.
+    /// The operation is finished, with this result.
     Done(io::Result<()>),
 }
 
@@ -76,7 +76,7 @@ struct Cached {
     before: Vec<u8>,
     operation: u64,
     landed: bool,
-    /// By the sync under way.
+    /// Whether the sync in flight covers it.
     covered: bool,
 }
 
@@ -85,8 +85,8 @@ impl Cached {
         file.write_all_at(&self.before, self.offset).unwrap();
     }
 
-    /// Undoes it, unless it was not lost; of some, any of their sectors. `arrived` has the offsets
-    /// of sectors that a later write has replaced.
+    /// Undoes a write, unless it arrived. Of some writes, any of the sectors arrive. `arrived` has
+    /// the offsets of sectors that a later write has replaced.
     fn undo_in_part(&self, file: &File, seed: u64, arrived: &mut HashSet<u64>) {
         let draw = |of: u64| {
             let mut hasher = DefaultHasher::new();
@@ -113,7 +113,7 @@ impl Cached {
 struct Device {
     faults: Vec<Fault>,
     started: Instant,
-    /// Inode and offset of those so far.
+    /// Inode and offset of the writes so far.
     writes: Vec<(u64, u64)>,
     syncs: u64,
     bad_file: Option<u64>,
@@ -122,7 +122,7 @@ struct Device {
     held: Vec<(Instant, u64, io::Result<()>)>,
 }
 
-/// See the module's head. Without a device, which is so unless a test asks for one, nothing fails.
+/// The faults of a device. Without a device, the default outside such tests, nothing fails.
 #[derive(Clone, Default)]
 pub struct Faults(Option<Arc<Mutex<Device>>>);
 
@@ -131,7 +131,7 @@ thread_local! {
 }
 
 impl Faults {
-    /// Of the recorder that this thread starts next.
+    /// Sets the faults of the recorder that this thread starts next.
     pub fn of_next_recorder(faults: Vec<Fault>, page_cache: bool) -> Faults {
         let device = Device {
             faults,
@@ -152,7 +152,7 @@ impl Faults {
         NEXT.with_borrow_mut(|(faults, _)| std::mem::take(faults))
     }
 
-    /// Whether that recorder is to use the page cache.
+    /// Whether that recorder uses the page cache.
     pub fn take_page_cache() -> bool {
         NEXT.with_borrow_mut(|(_, page_cache)| std::mem::take(page_cache))
     }
@@ -161,11 +161,11 @@ impl Faults {
         self.0.as_ref().map(|device| device.lock().unwrap())
     }
 
-    /// A write that is about to be made.
+    /// Called before a write.
     pub fn write(&self, file: &File, place: FileRange, operation: u64) -> Verdict {
         let Some(mut device) = self.device() else { return Verdict::Go };
         if device.writes.is_empty() {
-            // A start takes as long as this machine lets it.
+            // The start takes a variable time, so times count from here.
             device.started = Instant::now();
         }
         let (number, elapsed) = (device.writes.len() as u64, device.started.elapsed());
@@ -193,7 +193,7 @@ impl Faults {
         verdict
     }
 
-    /// A sync that is about to be made.
+    /// Called before a sync.
     pub fn sync(&self, operation: u64) -> Verdict {
         let Some(mut device) = self.device() else { return Verdict::Go };
         let (number, elapsed) = (device.syncs, device.started.elapsed());
@@ -207,7 +207,7 @@ impl Faults {
         device.verdict(how, operation)
     }
 
-    /// What the kernel did; None if that is to be told later.
+    /// Called with the kernel's result. Returns None if it is reported later.
     pub fn done(
         &self,
         operation: u64,
@@ -241,8 +241,8 @@ impl Faults {
         Some((operation, result))
     }
 
-    /// A copy of the segments as a power cut may leave them now: without all that is in the cache,
-    /// or with what a seed decides.
+    /// A copy of the segments after a simulated power cut: without all data in the cache, or with a
+    /// part of it that the seed selects.
     pub fn crash(&self, dir: &Path, seed: Option<u64>) -> TempDir {
         let device = self.device().unwrap();
         let left = tempfile::tempdir().unwrap();
@@ -288,7 +288,7 @@ impl Device {
     }
 
     fn keep(&mut self, file: &File, place: FileRange, operation: u64) {
-        // Without O_DIRECT, which wants aligned memory.
+        // Opened without O_DIRECT, which requires aligned memory.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
         let mut before = vec![0; place.bytes];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which records are in flight, which are written, and which are durable.
+//! Tracks which records are in flight, written, and durable. The stage calls it.
 //!
-//! Writes may complete in any order, and recovery may find a block behind a gap, but none is
-//! promised: a block counts as written when all before it are, and as durable when a sync that
-//! began after that succeeded.
+//! Writes may complete in any order, and recovery may find a block after a gap, but this is not
+//! guaranteed. A block counts as written when all blocks before it are written, and as durable when
+//! a sync that began after that succeeded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ struct Part {
     last_ns: u64,
 }
 
-/// Records of the block in a buffer, and since when the oldest of them waits.
+/// The records of the block in a buffer, and the time since which the oldest of them waits.
 #[derive(Debug, Clone)]
 struct Tally {
-    /// By channel.
+    /// The records by channel.
     parts: Vec<Part>,
     since_ns: Option<u64>,
 }
 
-/// A block that is on its way.
+/// A submitted block.
 #[derive(Debug)]
 struct Sent {
     slot: usize,
@@ -37,30 +37,30 @@ struct Sent {
 #[derive(Debug)]
 struct Written {
     place: FileRange,
-    /// The buffer that it was written from.
+    /// The buffer from which it was written.
     slot: usize,
-    /// Of the channels that have records in it.
+    /// The channels with records in it.
     parts: Vec<(usize, Part)>,
     since_ns: Option<u64>,
 }
 
-/// The account of the writer thread.
+/// The writer thread's account.
 #[derive(Debug)]
 pub struct Flight {
     ledgers: Vec<Arc<Ledger>>,
-    /// By buffer.
+    /// The blocks by buffer.
     blocks: Vec<Tally>,
-    /// In the order of the file, as those that are written.
+    /// Submitted blocks, in the order of the file, like the written ones.
     sent: VecDeque<Sent>,
     written: VecDeque<Written>,
-    /// As many of them are being synced.
+    /// The number of written blocks that are being synced.
     syncing: usize,
-    /// Blocks of the segment in use that are durable, with all before them.
+    /// The number of durable blocks of the segment in use, from the first.
     durable: u32,
 }
 
 impl Flight {
-    /// For so many buffers.
+    /// Makes an account for this number of buffers.
     pub fn new(ledgers: Vec<Arc<Ledger>>, slots: usize) -> Flight {
         let tally = Tally { parts: vec![Part::default(); ledgers.len()], since_ns: None };
         Flight {
@@ -73,7 +73,7 @@ impl Flight {
         }
     }
 
-    /// A further channel.
+    /// Adds a channel.
     pub fn add_channel(&mut self, ledger: Arc<Ledger>) {
         self.ledgers.push(ledger);
         for block in &mut self.blocks {
@@ -81,23 +81,23 @@ impl Flight {
         }
     }
 
-    /// The next block is the first of a segment; those of the previous one are durable, or failed.
+    /// Begins a segment. All blocks of the previous one are durable, or failed.
     pub fn begin_segment(&mut self) {
         self.durable = 0;
     }
 
-    /// The next block is the one of this number in a segment that is continued: those before it are
-    /// durable.
+    /// Continues a segment with the block of this number. All blocks before it are durable.
     pub fn resume_segment(&mut self, blocks: u32) {
         self.durable = blocks;
     }
 
-    /// How many blocks of the segment in use, from the first, are durable.
+    /// The number of durable blocks of the segment in use, from the first.
     pub fn durable_blocks(&self) -> u32 {
         self.durable
     }
 
-    /// A record was copied into the block of this buffer; it may have waited since `since_ns`.
+    /// Adds a record that was copied into the block of this buffer. It may have waited since
+    /// `since_ns`.
     pub fn add(
         &mut self,
         slot: usize,
@@ -114,33 +114,34 @@ impl Flight {
         part.last_ns = log_time_ns;
     }
 
-    /// Since when the oldest record of the block in this buffer waits.
+    /// The time since which the oldest record of this buffer's block waits.
     pub fn block_since_ns(&self, slot: usize) -> Option<u64> {
         self.blocks[slot].since_ns
     }
 
-    /// Since when the oldest record waits that is written and not being synced.
+    /// The time since which the oldest record waits that is written and not being synced.
     pub fn written_since_ns(&self) -> Option<u64> {
         self.written.range(self.syncing..).find_map(|block| block.since_ns)
     }
 
-    /// The block of this buffer is on its way to this place.
+    /// Records that the block of this buffer was submitted for this place.
     pub fn send(&mut self, slot: usize, place: FileRange) {
         self.sent.push_back(Sent { slot, place, landed: false });
     }
 
-    /// Whether this buffer stands for a block that does not count as written yet.
+    /// Whether the block of this buffer was submitted, and does not count as written yet.
     pub fn is_sent(&self, slot: usize) -> bool {
         self.sent.iter().any(|sent| sent.slot == slot)
     }
 
-    /// Buffers whose blocks have not landed, and where those belong.
+    /// The buffers whose writes have not completed, with their places.
     pub fn on_their_way(&self) -> Vec<(usize, FileRange)> {
         let not_landed = self.sent.iter().filter(|sent| !sent.landed);
         not_landed.map(|sent| (sent.slot, sent.place)).collect()
     }
 
-    /// Its write has completed. Buffers not submitted by [`Flight::send`] hold no records.
+    /// Records that the write of a buffer has completed. Buffers not submitted by [`Flight::send`]
+    /// hold no records.
     pub fn landed(&mut self, slot: usize) {
         if let Some(sent) = self.sent.iter_mut().find(|sent| sent.slot == slot) {
             sent.landed = true;
@@ -166,10 +167,11 @@ impl Flight {
         self.syncing = self.written.len();
     }
 
-    /// It succeeded; returns since when the oldest of its records had waited.
+    /// Records that the sync succeeded. Returns the time since which the oldest of its records had
+    /// waited.
     pub fn synced(&mut self) -> Option<u64> {
         let synced = std::mem::take(&mut self.syncing);
-        // There are few buffers.
+        // The number of buffers is small.
         self.durable += synced as u32;
         let mut oldest_ns: Option<u64> = None;
         for block in self.written.drain(..synced) {
@@ -181,17 +183,17 @@ impl Flight {
         oldest_ns
     }
 
-    /// The sync under way proves nothing: something has failed meanwhile.
+    /// Discards the sync in flight, because something has failed meanwhile.
     pub fn discard_sync(&mut self) {
         self.syncing = 0;
     }
 
-    /// Blocks that are written and not durable, with the buffers they were written from.
+    /// The blocks that are written and not durable, with the buffers from which they were written.
     pub fn written(&self) -> impl Iterator<Item = (FileRange, usize)> {
         self.written.iter().map(|block| (block.place, block.slot))
     }
 
-    /// Of the written blocks only the first so many are there.
+    /// Counts the written blocks from this index on as lost.
     pub fn lose_written(&mut self, from: usize) {
         self.syncing = 0;
         for (channel, part) in self.written.drain(from..).flat_map(|block| block.parts) {
@@ -199,7 +201,7 @@ impl Flight {
         }
     }
 
-    /// Counts the blocks as lost that were submitted and have not completed.
+    /// Counts the submitted blocks as lost that have not completed.
     pub fn lose_sent(&mut self) {
         while let Some(Sent { slot, .. }) = self.sent.pop_front() {
             self.lose_block(slot);
@@ -228,8 +230,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        // In whatever order writes complete: all that was submitted becomes written, none of it
-        // twice.
+        // Writes may complete in any order: each submitted record becomes written exactly once.
         #[test]
         fn blocks_may_land_in_any_order(choices in prop::collection::vec(0usize..6, 1..200)) {
             let (mut flight, ledger) = flight();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits until all records that were received so far are durable.
+//! Waits until all records received so far are durable.
 //!
 //! [`super::Recorder::flush`] makes it. It does not borrow the recorder, so other threads can use
-//! that meanwhile.
+//! the recorder meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 
 use crate::ledger::Ledger;
 
-/// How often it looks.
+/// The interval between checks.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What came of a flush.
+/// The result of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flushed {
-    /// All that was received before is durable.
+    /// All records received before are durable.
     Durable,
-    /// So many records were lost, and no flush before has told of them.
+    /// This number of records were lost. No earlier flush has reported them.
     Lost(u64),
-    /// Not everything is decided yet.
+    /// The fate of some records is not known yet.
     Timeout,
 }
 
-/// What a channel had when the flush began.
+/// A channel's counts when the flush began.
 #[derive(Debug)]
 struct Mark {
     ledger: Arc<Ledger>,
@@ -33,16 +33,16 @@ struct Mark {
     refused: u64,
 }
 
-/// See the module's head.
+/// A flush in progress.
 #[derive(Debug)]
 pub struct Flush {
     marks: Vec<Mark>,
-    /// Losses that a flush has told of.
+    /// The losses that earlier flushes have reported.
     told: Arc<AtomicU64>,
 }
 
 impl Flush {
-    /// Of everything that these have received by now.
+    /// Starts a flush of everything that these ledgers have received.
     pub fn new(ledgers: &[Arc<Ledger>], told: &Arc<AtomicU64>) -> Flush {
         let mark = |ledger: &Arc<Ledger>| {
             let account = ledger.snapshot();
@@ -52,7 +52,7 @@ impl Flush {
         Flush { marks: ledgers.iter().map(mark).collect(), told: Arc::clone(told) }
     }
 
-    /// Until it is decided, or for so long.
+    /// Waits for the result, at most for this time.
     pub fn wait(&self, timeout: Duration) -> Flushed {
         let started = Instant::now();
         loop {
@@ -70,14 +70,15 @@ impl Flush {
         }
     }
 
-    /// Losses so far, if the fate of all records before the marks is known. A channel's records
-    /// become durable or lost in their order. What the ring refused later is not among them.
+    /// The number of losses so far, if the fate of all records before the marks is known. A
+    /// channel's records become durable or lost in order. Records that the ring rejected later do
+    /// not count.
     fn lost_when_decided(&self) -> Option<u64> {
         let mut lost = 0;
         for mark in &self.marks {
             let now = mark.ledger.snapshot();
             let in_writing = now.lost_in_writing.records;
-            // The record of an append that was under way counted as taken, and may have been refused.
+            // A record whose append was in progress counted as taken, and may have been rejected.
             if now.durable.records + in_writing < mark.taken.min(now.taken()) {
                 return None;
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The segments that a start finds: completes those that were left open, and renames those that are
-//! damaged or there twice.
+//! Prepares the existing segments at the start of a recording: completes unfinished ones, and
+//! renames those that are damaged or duplicates. `files` calls it.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -21,12 +21,12 @@ use crate::mcap::private::Identity;
 use crate::mcap::reading;
 use crate::mcap::recover::{Examined, RecoverError, State};
 
-/// The segments of a directory before a start changes anything.
+/// The segments of a directory, before a start changes anything.
 pub(super) struct Existing {
     pub(super) paths: Vec<PathBuf>,
-    /// How many were renamed as damaged.
+    /// The number of segments renamed as damaged.
     pub(super) set_aside: usize,
-    /// That are no segments any more, and why.
+    /// Segments that cannot be used, with the reason.
     pub(super) unusable: Vec<(PathBuf, &'static str)>,
 }
 
@@ -57,8 +57,8 @@ pub(super) fn existing(dir: &Path, segment_bytes: u64) -> Result<Existing, PoolE
     Ok(Existing { paths, set_aside, unusable })
 }
 
-/// Of a file of so many bytes, if it is a regular one, among all of them. An error if the segments
-/// have another size than is wanted.
+/// The reason why a file with this size cannot be used. If the segments have another size than
+/// requested, this is an error.
 fn why_unusable(
     path: &Path,
     bytes: Option<u64>,
@@ -90,7 +90,8 @@ fn why_unusable(
     })
 }
 
-/// How many there are at least: without copies, and without those whose life is not known.
+/// The lower limit of the number of segments: without copies, and without those whose life is
+/// unknown.
 pub(super) fn distinct(paths: &[PathBuf]) -> usize {
     let life = |path: &PathBuf| reading::life(&File::open(path).ok()?).ok()?;
     let lives: HashSet<Identity> =
@@ -99,7 +100,7 @@ pub(super) fn distinct(paths: &[PathBuf]) -> usize {
     lives.len() + paths.iter().filter(is_empty).count()
 }
 
-/// Whether a segment says that it has so many bytes, or cannot say anything.
+/// Whether a segment names this size, or names none.
 fn is_of_size(path: &Path, segment_bytes: u64) -> bool {
     let recovered = examine_file(path, false);
     let life = recovered.as_ref().ok().and_then(|recovered| recovered.found.life);
@@ -114,7 +115,7 @@ fn is_of_size(path: &Path, segment_bytes: u64) -> bool {
     life.map_or_else(is_unknown, |life| life.segment_bytes == segment_bytes)
 }
 
-/// Nothing is recorded into them, but what is left of them can be exported.
+/// Renames unusable segments. No recording uses them, but their readable parts can be exported.
 pub(super) fn set_unusable_aside(
     unusable: Vec<(PathBuf, &'static str)>,
     note: &mut dyn FnMut(String),
@@ -122,7 +123,7 @@ pub(super) fn set_unusable_aside(
     let mut found = Vec::with_capacity(unusable.len());
     for (path, why) in unusable {
         found.extend(match why {
-            // The open of a FIFO would wait.
+            // Opening a FIFO would block.
             NO_FILE => Some(audit::Found::Unreadable),
             _ => audited(&path, examine_file(&path, false).as_ref()),
         });
@@ -131,8 +132,9 @@ pub(super) fn set_unusable_aside(
     Ok(found)
 }
 
-/// Without those that were renamed as damaged, and the newest sequence number of any. Of those that
-/// are more than the count, the ones that were wiped are renamed, too.
+/// Recovers all segments. Returns those that were not renamed as damaged, and the highest sequence
+/// number. If there are more segments than requested, it also renames the surplus ones that were
+/// wiped.
 pub(super) fn recover_all(
     paths: &[PathBuf],
     count: usize,
@@ -191,7 +193,7 @@ pub(super) fn recover_all(
     Ok((segments, newest, audits))
 }
 
-/// Completed if it may be written.
+/// Recovers a segment if it may be written.
 fn recovered(path: &Path, verify: bool) -> Result<(PathBuf, Recovered), FilesError> {
     match recover_segment(path, verify) {
         Err(error) if is_out_of_reach(&error) => {
@@ -201,12 +203,12 @@ fn recovered(path: &Path, verify: bool) -> Result<(PathBuf, Recovered), FilesErr
     }
 }
 
-/// It has another owner, for example.
+/// Whether the file is not accessible, for example because it has another owner.
 fn is_out_of_reach(error: &FilesError) -> bool {
     matches!(error, FilesError::Io { why, .. } if is_gone(why))
 }
 
-/// A segment as it was found; None if it was renamed as damaged.
+/// Recovers a segment; None if it was renamed as damaged.
 fn segment(
     path: &Path,
     recovered: Result<(PathBuf, Recovered), FilesError>,
@@ -236,7 +238,7 @@ fn segment(
         let path = path.display();
         note(format!("{path}: is damaged: {blocks} blocks, {bytes} bytes, are missing"));
     }
-    // A segment without any is used first: overwriting it loses nothing.
+    // A segment without messages is used first, because overwriting it loses nothing.
     let unused = Segment { messages: found.messages(), ..Segment::empty(path) };
     let Some(life) = found.life.filter(|_| found.holds_data()) else { return Ok(Some(unused)) };
     let Identity { recording_id, sequence } = life.identity;
@@ -244,11 +246,11 @@ fn segment(
     Ok(Some(Segment { sequence, recording_id, begun, ..unused }))
 }
 
-/// Which damaged segments may be overwritten.
+/// Selects the damaged segments that may be overwritten.
 #[derive(Clone, Copy)]
 pub(super) struct Discard<'a> {
     pub(super) damaged: bool,
-    /// Whose lives are damaged may not be known any more.
+    /// The incidents to keep. The lives of their damaged segments may be unknown.
     pub(super) but: &'a [Incident],
 }
 
@@ -260,10 +262,11 @@ impl Discard<'_> {
     }
 }
 
-/// Why a segment can be neither completed nor read as a whole, although it may hold data.
+/// The reason why a segment can be neither completed nor read completely, although it may hold
+/// data.
 fn damage(recovered: &Result<(PathBuf, Recovered), FilesError>) -> Option<String> {
     match recovered {
-        // A finished segment names its losses, and the rest of it can be read.
+        // A finished segment names its losses, and the rest is readable.
         Ok((_, Recovered { found: Examined { unreadable: Some(unreadable), state, .. }, .. }))
             if *state != State::Finished =>
         {
@@ -277,7 +280,7 @@ fn damage(recovered: &Result<(PathBuf, Recovered), FilesError>) -> Option<String
     }
 }
 
-/// Renames it and returns a note. The directory is locked, so the name stays free.
+/// Renames a damaged segment and returns a note. The directory is locked, so the name stays free.
 fn set_segment_aside(path: &Path, why: &str) -> Result<String, PoolError> {
     let named = |number: u32| {
         let mut name = path.as_os_str().to_os_string();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! File systems that write a changed block elsewhere: a pool reserves no space there, and when others
-//! have filled the file system, recording ends.
+//! Handles file systems that write a changed block to another place. A pool reserves no space
+//! there, and recording ends when other files have filled the file system. `making` and the start
+//! call it.
 //!
-//! btrfs leaves the blocks of a file in place if it has the attribute C (NOCOW) from the beginning.
-//! The others have nothing of the kind that a program could ask for.
+//! btrfs overwrites a file in place if the file has the attribute C (NOCOW) from the beginning. The
+//! other file systems have no such attribute.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +19,7 @@ const BTRFS: u64 = 0x9123_683e;
 const OTHERS: [(u64, &str); 3] =
     [(0xf2f5_2010, "f2fs"), (0xca45_1a4e, "bcachefs"), (0x2fc1_2fc1, "zfs")];
 
-/// Of an empty file.
+/// Sets the attribute on an empty file.
 pub(super) fn keep_in_place(file: &File, path: &Path) -> Result<(), PoolError> {
     if !is_btrfs(file) {
         return Ok(());
@@ -40,7 +41,7 @@ fn stays_in_place(file: &File) -> bool {
     ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::NOCOW))
 }
 
-/// What a start says of a pool that reserves no space.
+/// The warning at the start about a pool that reserves no space.
 pub(super) fn warning<'a>(
     dir: &Path,
     mut segments: impl Iterator<Item = &'a Path>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes and syncs of a segment that is not in use yet, or no longer, while records go on.
+//! Writes and syncs of a segment before or after its use, while the stage writes records.
 //!
-//! Called by [`super::stage`]. Each step begins when the one before it has succeeded, so when one
-//! fails nothing else of the job is in flight, and all of them can be done again.
+//! [`super::stage`] calls it. Each step begins when the one before it has succeeded. When one
+//! fails, nothing else of the job is in flight, and the job can be repeated from the start.
 
 use std::fs::File;
 
@@ -12,27 +12,27 @@ use crate::mcap::encoder::FileRange;
 /// The longest job continues a segment: sync, copy, head, sync, end block, sync.
 const STEPS_MAX: usize = 6;
 
-/// An operation of a job.
+/// A step of a job.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// Write this buffer. It is not touched until the job ends.
+    /// Write this buffer. Nothing else may use it until the job ends.
     Write(usize, FileRange),
-    /// Sync: makes all steps before it durable.
+    /// Sync, which makes all steps before it durable.
     Sync,
 }
 
-/// See the module's head.
+/// A sequence of steps.
 #[derive(Debug)]
 pub struct Job {
     file: File,
     steps: [Option<Step>; STEPS_MAX],
-    /// The next one, or the one under way.
+    /// The index of the next step, or of the one in flight.
     at: usize,
     is_under_way: bool,
 }
 
 impl Job {
-    /// With the steps in their order.
+    /// Makes a job of these steps, in order.
     pub fn new(file: File, steps: impl IntoIterator<Item = Step>) -> Job {
         let mut all = [None; STEPS_MAX];
         for (at, step) in steps.into_iter().enumerate() {
@@ -45,8 +45,8 @@ impl Job {
         self.steps.get(self.at).copied().flatten()
     }
 
-    /// Begins the next step if none is in flight. There is one sync at a time, so a sync may have
-    /// to wait for another call. Returns how much it writes.
+    /// Begins the next step if none is in flight. Only one sync may be in flight, so a sync may
+    /// have to wait for another call. Returns the number of bytes that it writes.
     pub fn go_on(&mut self, disk: &mut Disk) -> usize {
         let Some(step) = self.next_step() else { return 0 };
         if self.is_under_way || (matches!(step, Step::Sync) && disk.is_syncing()) {
@@ -75,19 +75,19 @@ impl Job {
             }
     }
 
-    /// The step in flight has succeeded.
+    /// Records that the step in flight has succeeded.
     pub fn end_step(&mut self) {
         self.is_under_way = false;
         self.at += 1;
     }
 
-    /// From the first step on again. Nothing of it must be under way any more.
+    /// Restarts with the first step. Nothing of the job may be in flight.
     pub fn rewind(&mut self) {
         self.is_under_way = false;
         self.at = 0;
     }
 
-    /// Whether nothing is left to do.
+    /// Whether all steps are done.
     pub fn is_over(&self) -> bool {
         self.next_step().is_none()
     }
@@ -96,7 +96,7 @@ impl Job {
         &self.file
     }
 
-    /// Hands the file on.
+    /// Returns the file.
     pub fn into_file(self) -> File {
         self.file
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making segments: each is written once with zeroes.
+//! Makes segments: each is written once with zeroes. `files` calls it.
 //!
-//! That is what makes later writes cheap: the blocks of a file that was only preallocated are marked
+//! This makes later writes cheap. The blocks of a file that was only preallocated are marked
 //! unwritten, and each first write to one would have to change metadata.
 
 use std::fs::{self, File, OpenOptions};
@@ -21,21 +21,21 @@ use crate::mcap::names::{named, unused_segment};
 use steadyio_core::memory::AlignedBuffer;
 
 const FILL_BYTES: usize = 1 << 20;
-/// How far a segment is.
+/// The interval between progress messages.
 const TELL_EVERY: Duration = Duration::from_secs(2);
-/// A segment that is not filled yet; left over if making the pool was interrupted.
+/// The suffix of a segment that is not filled yet. It stays if making the pool is interrupted.
 const UNFINISHED: &str = "new";
 
-/// Makes a directory and those above it, as far as they are missing.
+/// Makes a directory and its missing parents.
 pub fn make_directory(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir).map_err(|error| match error.kind() {
-        // Of something else.
+        // The path is another kind of file.
         io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
         _ => error,
     })
 }
 
-/// Makes segments until there are enough, and adds them to those that are there.
+/// Makes segments until there are enough, and adds them to the existing ones.
 pub(super) fn create_missing(
     wanted: &Making<'_>,
     paths: &mut Vec<PathBuf>,
@@ -44,7 +44,7 @@ pub(super) fn create_missing(
 ) -> Result<(), PoolError> {
     let &Making { dir, count, segment_bytes, .. } = wanted;
     let needed = (count - paths.len()) as u64 * segment_bytes;
-    // To write more would end the process by a signal.
+    // Writing beyond the limit would kill the process by a signal.
     let allowed = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
     if needed > 0 && segment_bytes > allowed {
         return Err(PoolError::FileLimit { segment_bytes, allowed });
@@ -75,7 +75,7 @@ pub(super) fn create_missing(
         };
         create(&path, segment_bytes, &mut progress, stop)?;
         if wanted.lacks_space(paths.len(), 0)? {
-            // Others have taken space while it was filled.
+            // Other files took the space while it was filled.
             fs::remove_file(&path).map_err(at(&path))?;
             note(wanted.shortage(paths.len()));
             break;
@@ -91,8 +91,8 @@ fn free_bytes(dir: &Path) -> Result<u64, PoolError> {
 }
 
 impl Making<'_> {
-    /// Whether one more segment leaves less free than is asked for. Recording needs
-    /// some in any case.
+    /// Whether one more segment would leave less space free than requested. Recording needs some in
+    /// any case.
     fn lacks_space(&self, segments: usize, bytes: u64) -> Result<bool, PoolError> {
         if self.keep_free_bytes == 0 || segments < SEGMENTS_MIN {
             return Ok(false);
@@ -110,7 +110,7 @@ impl Making<'_> {
     }
 }
 
-/// It gets its name last, so a file of that name is complete.
+/// Makes a segment. It gets its name last, so a file with that name is complete.
 fn create(
     path: &Path,
     segment_bytes: u64,
@@ -127,7 +127,7 @@ fn create(
     let mut fill = || -> Result<(), PoolError> {
         in_place::keep_in_place(&file, path)?;
         match fallocate(&file, FallocateFlags::empty(), 0, segment_bytes) {
-            // All of it is written anyway.
+            // Preallocation is optional, because all of it is written anyway.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             done => done.map_err(|error| at(path)(error.into()))?,
         }
@@ -151,7 +151,7 @@ fn create(
     fill().inspect_err(|_| drop(fs::remove_file(&unfinished)))
 }
 
-/// Makes changes of the directory's entries durable.
+/// Makes changes of the directory durable.
 pub(super) fn sync_directory(dir: &Path) -> Result<(), PoolError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))
 }

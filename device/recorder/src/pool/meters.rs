@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Statistics of the writer thread, while it runs and at its end.
+//! The writer thread's statistics, during the recording and at its end. The status and the report
+//! contain them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,56 +10,57 @@ use steadyio_core::latency::Latencies;
 
 use crate::task::Counters;
 
-/// Written by the writer thread, read by any thread.
+/// Statistics that the writer thread writes, and any thread may read.
 #[derive(Debug, Default)]
 pub struct Meters {
-    /// Longest time between two polls of the rings.
+    /// The longest time between two polls of the rings.
     pub poll_gap_ns_max: AtomicU64,
-    /// Longest time from an append (at the earliest) to its record being durable.
+    /// The longest time from an append (at the earliest) until its record is durable.
     pub durable_lag_ns_max: AtomicU64,
     /// The same for the latest sync.
     pub durable_lag_ns: AtomicU64,
-    /// Syncs that made records durable later than the loss window allows.
+    /// The number of syncs that made records durable later than the loss window allows.
     pub window_exceeded: AtomicU64,
-    /// Rotations.
+    /// The number of rotations.
     pub rotations: AtomicU64,
-    /// Bytes handed to the device, with format and padding.
+    /// The number of bytes written, including format and padding.
     pub device_bytes: AtomicU64,
-    /// Writes and syncs that failed.
+    /// The number of failed writes and syncs.
     pub failures: AtomicU64,
-    /// Segments left before they were full, because a part of them cannot be written or is gone.
+    /// The number of segments left before they were full, because a part of them cannot be written
+    /// or is gone.
     pub failed_segments: AtomicU64,
-    /// Messages that were durable and are gone: of earlier recordings, as the start found them, and
-    /// of segments that were removed while they were recorded into.
+    /// The number of messages that were durable and are gone: of earlier recordings, as found at
+    /// the start, and of segments that were removed while they were in use.
     pub missing_messages: AtomicU64,
-    /// That the pool has,
+    /// The number of incidents of the pool.
     pub incidents: AtomicU64,
-    /// and how many segments they keep.
+    /// The number of segments that incidents keep.
     pub kept_segments: AtomicU64,
-    /// What failed last, or why recording ended.
+    /// The last failure, or the reason why recording ended.
     pub trouble: Mutex<Option<String>>,
     state: Mutex<RecordingState>,
     ended: AtomicBool,
     listener: Mutex<Option<Listener>>,
 }
 
-/// How a recording goes.
+/// The state of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum RecordingState {
     #[default]
     Recording,
-    /// The device fails: records wait in the rings, and are lost when those are full.
+    /// The device fails. Records wait in the rings, and are lost when these are full.
     Waiting {
-        /// On the monotonic clock.
+        /// The beginning, on the monotonic clock.
         since_ns: u64,
-        /// What failed first.
+        /// The first failure.
         why: String,
     },
-    /// The recording has ended: further records are lost.
+    /// The recording has ended. Further records are lost.
     Ended(Ended),
 }
 
-/// Called by the writer thread with each new state. Must not wait.
+/// A function that the writer thread calls with each new state. It must not wait.
 pub struct Listener(pub Box<dyn Fn(&RecordingState) + Send>);
 
 impl std::fmt::Debug for Listener {
@@ -67,7 +69,7 @@ impl std::fmt::Debug for Listener {
     }
 }
 
-/// Poisoned only if a reader panicked while cloning a string.
+/// A lock is poisoned only if a reader panicked while cloning a string.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -85,7 +87,7 @@ impl Meters {
         *lock(&self.trouble) = Some(text);
     }
 
-    /// What failed last, or why recording ended.
+    /// The last failure, or the reason why recording ended.
     pub fn trouble(&self) -> Option<String> {
         lock(&self.trouble).clone()
     }
@@ -98,18 +100,18 @@ impl Meters {
         }
     }
 
-    /// Whether what comes now is lost, without asking for a lock.
+    /// Whether the recording has ended, so that new records are lost. It takes no lock.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// How it goes now.
+    /// The present state.
     pub fn state(&self) -> RecordingState {
         lock(&self.state).clone()
     }
 
-    /// Calls the listener at each further change, and at once if the state has changed already.
-    /// There is one listener.
+    /// Sets the listener for further changes. It is called at once if the state has changed
+    /// already. There is one listener.
     pub fn on_change(&self, listener: Listener) {
         let state = self.state();
         if state != RecordingState::Recording {
@@ -119,32 +121,32 @@ impl Meters {
     }
 }
 
-/// What the writer thread did.
+/// The writer thread's final report.
 #[derive(Debug, Clone)]
 pub struct WriterReport {
-    /// io_uring or pwrite.
+    /// The engine: io_uring or pwrite.
     pub engine: &'static str,
     /// Whether the writes bypassed the page cache.
     pub direct: bool,
-    /// Writes, from submission to completion.
+    /// The times of writes, from submission to completion.
     pub writes: Latencies,
     pub syncs: Latencies,
-    /// Ending a segment and beginning the next.
+    /// The times of rotations: ending a segment and beginning the next.
     pub rotations: Latencies,
     pub kernel: Counters,
     pub ended: Ended,
-    /// Records that were received and are not durable; they are lost.
+    /// The number of received records that are not durable, and so are lost.
     pub not_durable: u64,
 }
 
-/// How the writer thread ended.
+/// The end of the writer thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// A caller ended it, and each record is durable or counted as lost.
     Finished,
-    /// All segments were full, and none was to be overwritten.
+    /// All segments were full, and none may be overwritten.
     Full,
-    /// The device failed, and it was not to be waited for, or not any longer.
+    /// The device failed, and the recorder did not wait for it any longer.
     Failed,
 }

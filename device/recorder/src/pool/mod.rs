@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recorder: channels that never block, and a thread that writes their records.
+//! The recorder: channels that never block, and a thread that writes their records. `steady
+//! record`, the bench and `capi` use it.
 //!
-//! Life of a recording: [`Recorder::start`] checks the configuration, prepares the writer thread,
-//! makes the pool and starts the thread; channels append; [`Recorder::stats`] returns counters at
-//! any time; [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a recorder
-//! does what `finish` does, without a report.
-//!
-//! Channels may be declared while recording: [`Recorder::add_channel`].
+//! [`Recorder::start`] checks the configuration, prepares the writer thread, makes the pool and
+//! starts the thread. Channels append. [`Recorder::stats`] returns counters at any time.
+//! [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a recorder does the
+//! same, without a report. [`Recorder::add_channel`] declares a channel while recording.
 //!
 //! Reading order: [`files`] (the pool), `found` and `carried` (the segments that a start finds),
 //! [`pins`] (the segments that are not overwritten). `making`, `in_place` and `renamer` make and
 //! rename its files. [`direct_io`] is the I/O, [`flight`] knows the durable blocks, and [`job`]
-//! does the I/O besides records. [`stage`] takes records to segments and handles a failing device.
-//! [`writer`] runs in a [`thread`]; [`registry`] has the channels. [`meters`] has the statistics,
-//! [`flush`] the flushes.
+//! does the I/O before and after a segment's use. [`stage`] writes records to segments and handles
+//! a failing device. [`writer`] runs in a [`thread`]; [`registry`] has the channels. [`meters`] has
+//! the statistics, [`flush`] the flushes.
 
 use std::fs::File;
 use std::io;
@@ -68,7 +67,7 @@ use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::memory::MemoryError;
 
-/// A recording could not be started. Nothing was created if the configuration was wrong.
+/// A recording could not be started. If the configuration was wrong, nothing was created.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A value that is not allowed.
@@ -92,7 +91,8 @@ pub enum StartError {
     Io(#[from] io::Error),
 }
 
-/// What takes long or may be forbidden, made before the channels are known.
+/// The parts of a recorder that take long to make or may be forbidden. They are made before the
+/// channels are known.
 #[derive(Debug)]
 pub struct Preparation {
     thread: WriterThread,
@@ -114,8 +114,8 @@ impl Preparation {
     }
 }
 
-/// Makes a pool for later recordings, or changes how many segments it has: of too many the oldest
-/// are removed.
+/// Makes a pool for later recordings, or changes its number of segments. It removes the oldest
+/// surplus ones.
 pub fn resize_pool(
     config: &RecorderConfig,
     note: &mut dyn FnMut(String),
@@ -136,7 +136,7 @@ fn open_pool(
     }
     let made = Making {
         dir: &config.dir,
-        // At most 10,000: checked.
+        // At most 10,000; the configuration was checked.
         count: segments as usize,
         segment_bytes: config.segment_bytes,
         discard_damaged: config.discard_damaged,
@@ -161,31 +161,31 @@ pub struct Recorder {
     keeper: Arc<Keeper>,
     meters: Arc<Meters>,
     stop: Arc<AtomicBool>,
-    /// Losses that a flush has told of.
+    /// The losses that flushes have reported.
     told_lost: Arc<AtomicU64>,
     thread: Option<WriterThread>,
 }
 
-/// Where a recorder gets its pool from.
+/// The source of a recorder's pool.
 struct PoolOrder<'a> {
-    /// If it was made before.
+    /// A pool that was made before.
     prepared: Option<Preparation>,
-    /// How many to make if not, unless told to stop.
+    /// The number of segments to make otherwise, unless `stop` is set.
     segments: u64,
     stop: &'a Interrupt,
 }
 
-/// What became of the records of a channel.
+/// The counts of a channel's records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelStats {
     pub topic: String,
     pub account: Account,
 }
 
-/// Counters of a running recording.
+/// The counters of a running recording.
 #[derive(Debug)]
 pub struct Stats<'a> {
-    /// By channel, in the order of the configuration.
+    /// The channels, in the order of the configuration.
     pub channels: Vec<ChannelStats>,
     pub meters: &'a Meters,
 }
@@ -195,8 +195,8 @@ fn encoder(config: &RecorderConfig, definitions: Definitions) -> Result<Encoder,
     Ok(Encoder::with_room(layout, definitions, largest))
 }
 
-/// The newest segment, if this recording continues it. Else each start would take the oldest one,
-/// however little comes.
+/// The newest segment, if this recording continues it. Otherwise each start would overwrite the
+/// oldest one, even for few records.
 fn resumed(pool: &Pool, encoder: &Encoder) -> Option<(Box<Resumable>, File)> {
     let file = pool.open_newest()?;
     let through_cache = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
@@ -206,7 +206,7 @@ fn resumed(pool: &Pool, encoder: &Encoder) -> Option<(Box<Resumable>, File)> {
 
 fn random_id() -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
-    // SAFETY: the kernel fills the array, whose length it gets.
+    // SAFETY: the kernel fills the array, and gets its length.
     match unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), 0) } {
         16 => Ok(id),
         _ => Err(io::Error::last_os_error()),
@@ -215,7 +215,7 @@ fn random_id() -> io::Result<[u8; 16]> {
 
 impl Recorder {
     /// Starts a recording, and returns it with its channels in the order of the configuration.
-    /// `note` reports what takes long.
+    /// `note` receives messages about long operations.
     pub fn start(
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
@@ -223,7 +223,7 @@ impl Recorder {
         Recorder::start_unless(&Interrupt::default(), config, note)
     }
 
-    /// The same, but `stop` interrupts making the segments, which may take minutes.
+    /// Like [`Recorder::start`], but `stop` interrupts making the segments, which may take minutes.
     pub fn start_unless(
         stop: &Interrupt,
         config: &RecorderConfig,
@@ -241,8 +241,8 @@ impl Recorder {
         Ok((Recorder::start_with(consumers, order, config, note)?, channels))
     }
 
-    /// The same with one ring for all channels. `prepared` must be for the same directory, pool and
-    /// writer.
+    /// Like [`Recorder::start_unless`], with one ring for all channels. `prepared` must have the
+    /// same directory, pool and writer.
     pub fn start_shared(
         prepared: Option<Preparation>,
         stop: &Interrupt,
@@ -322,7 +322,7 @@ impl Recorder {
             orders,
             stage,
             poll: config.poll(),
-            // At most 16 MiB: checked.
+            // At most 16 MiB; the configuration was checked.
             busy_bytes: config.unit_bytes as usize,
             stop: Arc::clone(&stop_writing),
             meters: Arc::clone(&meters),
@@ -339,14 +339,14 @@ impl Recorder {
         })
     }
 
-    /// Declares a channel while the recorder runs; of channels with a ring of their own. It
-    /// allocates and locks memory: not for a real-time thread. `RecorderConfig::late` bounds how
-    /// many there may be.
+    /// Declares a channel while the recorder runs, if channels have their own rings. It allocates
+    /// and locks memory, so a real-time thread must not call it. `RecorderConfig::late` limits the
+    /// number of such channels.
     pub fn add_channel(&self, config: &ChannelConfig) -> Result<Channel, AddError> {
         Ok(self.registry.add(config)?.0)
     }
 
-    /// The same of channels that share a ring; returns its position among them.
+    /// Declares a channel if channels share a ring. Returns its position among them.
     pub fn add_shared(
         &self,
         channels: &mut SharedChannels,
@@ -355,33 +355,33 @@ impl Recorder {
         self.registry.add_shared(channels, config)
     }
 
-    /// The channels, to declare further ones or to read accounts; it outlives the recorder.
+    /// The list of channels, to declare further ones or to read accounts. It outlives the recorder.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// What other threads and programs may ask; it outlives the recorder.
+    /// The interface for requests of other threads and programs. It outlives the recorder.
     pub fn control(&self) -> Control {
         let (registry, meters) = (Arc::clone(&self.registry), Arc::clone(&self.meters));
         Control { registry, meters, keeper: Arc::clone(&self.keeper), facts: self.facts }
     }
 
-    /// Takes and releases incidents; it outlives the recorder.
+    /// Takes and releases incidents. It outlives the recorder.
     pub fn keeper(&self) -> &Arc<Keeper> {
         &self.keeper
     }
 
-    /// What became of the records so far.
+    /// The counts of the records so far.
     pub fn stats(&self) -> Stats<'_> {
         Stats { channels: self.registry.channels(), meters: &self.meters }
     }
 
-    /// The accounts, in the order of the channels; they outlive the recorder.
+    /// The ledgers, in the order of the channels. They outlive the recorder.
     pub fn ledgers(&self) -> Vec<Arc<Ledger>> {
         self.registry.ledgers()
     }
 
-    /// Statistics of the writer thread; they outlive the recorder.
+    /// The statistics of the writer thread. They outlive the recorder.
     pub fn meters(&self) -> &Arc<Meters> {
         &self.meters
     }
@@ -397,8 +397,8 @@ impl Recorder {
         Flush::new(&self.registry.ledgers(), &self.told_lost)
     }
 
-    /// Makes durable what was appended before, and ends the segment. Later records are ignored.
-    /// The report says whether everything is durable.
+    /// Makes all appended records durable, and ends the segment. Later records are ignored. The
+    /// report says whether everything is durable.
     pub fn finish(&mut self) -> io::Result<WriterReport> {
         self.keeper.close();
         self.stop.store(true, Ordering::Release);

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which segments of a pool may not be overwritten, because an incident has them.
-//!
-//! Part of [`super::files::Pool`], and so of the writer thread.
+//! Records which segments of a pool may not be overwritten, because an incident keeps them. It
+//! belongs to [`super::files::Pool`], and so to the writer thread.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// When the first record of a life came.
+/// The time of the first record of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
-    /// In this recording; monotonic clock, in ns.
+    /// In this recording, on the monotonic clock in ns.
     Now(u64),
-    /// In an earlier one, or by its end; wall clock, in ns.
+    /// In an earlier recording, or after its end, on the wall clock in ns.
     Before(u64),
 }
 
-/// The clocks of one moment, in ns.
+/// One moment on both clocks, in ns.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     pub monotonic_ns: u64,
@@ -23,7 +22,7 @@ pub struct Moment {
 }
 
 impl Begun {
-    /// None if that is in the future: the wall clock was set back.
+    /// The age; None if it is negative because the wall clock was set back.
     fn age(self, now: Moment) -> Option<Duration> {
         let age_ns = match self {
             Begun::Now(ns) => now.monotonic_ns.checked_sub(ns),
@@ -33,8 +32,8 @@ impl Begun {
     }
 }
 
-/// How many of these hold the last so much time, the newest first, and how much of it they hold.
-/// A life ends where the next one begins.
+/// The number of lives, from the newest, that hold the last period of this length, and the part of
+/// the period that they hold. A life ends when the next one begins.
 pub fn reaching_back(
     newest_first: impl Iterator<Item = Begun>,
     last: Duration,
@@ -45,7 +44,7 @@ pub fn reaching_back(
         count += 1;
         match begun.age(now) {
             Some(age) => reached = reached.max(age),
-            // How old what is before it is nobody knows.
+            // The age of earlier lives is unknown.
             None => break,
         }
         if reached >= last {
@@ -55,10 +54,10 @@ pub fn reaching_back(
     (count, reached.min(last))
 }
 
-/// See the module's head.
+/// The pinned segments.
 #[derive(Debug, Default)]
 pub struct Pins {
-    /// By incident: positions in the pool.
+    /// Positions in the pool, by incident.
     incidents: BTreeMap<String, Vec<usize>>,
 }
 

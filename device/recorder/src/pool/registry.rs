@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which channels a recording has: those that it began with, and those declared since.
+//! The list of a recording's channels: the configured ones, and those declared later.
+//! [`super::Recorder::add_channel`] uses it.
 //!
-//! The thread that declares a channel allocates its memory, and hands it to the writer thread. That
-//! thread writes the definition in front of the channel's first record. No append() is involved.
+//! The thread that declares a channel allocates its memory, and sends it to the writer thread. That
+//! thread writes the definition before the channel's first record. append() is not involved.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,10 +21,10 @@ use crate::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, Schema
 use crate::ring::RingReader;
 use steadyio_core::memory::MemoryError;
 
-/// A channel was not added; nothing has changed.
+/// A channel was not added. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
-    /// A value that is not allowed, or no room is left.
+    /// A value is not allowed, or no room is left.
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
@@ -39,27 +40,27 @@ pub enum AddError {
 /// A channel on its way to the writer thread.
 #[derive(Debug)]
 pub struct Addition {
-    /// If the channel needs one that is new.
+    /// The schema, if it is new.
     pub schema: Option<SchemaSpec>,
     pub channel: ChannelSpec,
     pub ledger: Arc<Ledger>,
-    /// None: it shares the ring of all.
+    /// The ring of the channel; None if all channels share one.
     pub ring: Option<RingReader>,
     pub latch: Latch,
 }
 
 #[derive(Debug)]
 struct Inner {
-    /// Topic and account, in the order of the definitions.
+    /// The topics and ledgers, in the order of the definitions.
     channels: Vec<(String, Arc<Ledger>)>,
     topics: HashSet<String>,
     schemas: Schemas,
     definitions: Definitions,
-    /// Longest records of the latched ones, together.
+    /// The sum of the latched channels' longest records.
     latched_bytes: u64,
 }
 
-/// See the module's head.
+/// The list of channels.
 #[derive(Debug)]
 pub struct Registry {
     inner: Mutex<Inner>,
@@ -70,18 +71,18 @@ pub struct Registry {
     late_channels: u64,
     definition_bytes_max: usize,
     late_definition_bytes: u64,
-    /// What an earlier recording left of latched topics.
+    /// The last messages of latched topics in an earlier recording.
     carried: Carried,
 }
 
-/// Poisoned only if a caller panicked between two assignments.
+/// A lock is poisoned only if a caller panicked between two assignments.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Registry {
-    /// Of the channels of a configuration that was checked, with their accounts; and where the
-    /// writer thread finds what is added.
+    /// Makes the list from a checked configuration, with the ledgers. Also returns the receiver of
+    /// additions, for the writer thread.
     pub(super) fn new(
         config: &RecorderConfig,
         definitions: Definitions,
@@ -107,7 +108,7 @@ impl Registry {
             additions: Mutex::new(sender),
             limits: config.late_limits(),
             lock_memory: config.lock_memory,
-            // They are small: checked.
+            // The checked numbers are small.
             channels_max: all.channels + config.late.channels as usize,
             late_channels: config.late.channels,
             definition_bytes_max: all.bytes() + config.late.definition_bytes as usize,
@@ -117,8 +118,8 @@ impl Registry {
         (registry, additions)
     }
 
-    /// Adds a channel with a ring of its own. It allocates and locks memory: not for a real-time
-    /// thread.
+    /// Adds a channel with its own ring. It allocates and locks memory, so a real-time thread must
+    /// not call it.
     pub fn add(&self, config: &ChannelConfig) -> Result<(Channel, Arc<Ledger>), AddError> {
         if self.limits.shared_ring_bytes.is_some() {
             return Err(AddError::OtherRing(config.topic.clone()));
@@ -155,7 +156,7 @@ impl Registry {
         let (schema, channel) = inner.define(config, self)?;
         let latch = self.carried.latch(config);
         let addition = Addition { schema, channel, ledger: Arc::clone(ledger), ring, latch };
-        // While the lock is held: the order is that of the definitions.
+        // The lock is held: the order of additions is that of the definitions.
         let sent = lock(&self.additions).send(addition);
         sent.map_err(|_| AddError::Ended(config.topic.clone()))?;
         inner.latched_bytes += config.latched_bytes();
@@ -164,12 +165,12 @@ impl Registry {
         Ok(())
     }
 
-    /// Accounts in the order of the definitions; they outlive the recorder.
+    /// The ledgers in the order of the definitions. They outlive the recorder.
     pub fn ledgers(&self) -> Vec<Arc<Ledger>> {
         lock(&self.inner).channels.iter().map(|(_, ledger)| Arc::clone(ledger)).collect()
     }
 
-    /// What became of the records so far, by channel.
+    /// The counts so far, by channel.
     pub fn channels(&self) -> Vec<ChannelStats> {
         let inner = lock(&self.inner);
         let stats = |(topic, ledger): &(String, Arc<Ledger>)| ChannelStats {
@@ -179,7 +180,7 @@ impl Registry {
         inner.channels.iter().map(stats).collect()
     }
 
-    /// All channels together.
+    /// The sum of all channels.
     pub fn total(&self) -> Account {
         let inner = lock(&self.inner);
         let accounts = inner.channels.iter().map(|(_, ledger)| ledger.snapshot());
@@ -188,7 +189,7 @@ impl Registry {
 }
 
 impl Inner {
-    /// On an error nothing has changed.
+    /// Adds a definition. After an error nothing has changed.
     fn define(
         &mut self,
         config: &ChannelConfig,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Renames segments for the writer thread, which must not wait for the journal of a file system.
+//! Renames segments in a separate thread, because the writer thread must not wait for the journal
+//! of a file system.
 //!
-//! Only a segment that was never recorded into gets another name while a recording runs, so once all
-//! have been used this has nothing to do. Nothing depends on when a name changes, or on whether it
-//! does: see [`crate::mcap::names`].
+//! While a recording runs, only a segment that was never used gets another name, so the thread has
+//! nothing to do once all have been used. Nothing depends on the time of a rename or its success:
+//! see [`crate::mcap::names`].
 
 use std::io;
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ pub struct Renamer {
 }
 
 impl Renamer {
-    /// Starts the thread, which reports errors to `meters`.
+    /// Starts the thread. It reports errors to `meters`.
     pub fn start(meters: Arc<Meters>) -> io::Result<Renamer> {
         let (names, given) = channel();
         let thread = Builder::new().name("steady-renamer".into());
@@ -34,13 +35,13 @@ impl Renamer {
         Ok(Renamer { names, thread })
     }
 
-    /// From the first name to the second, soon.
+    /// Renames a segment from the first name to the second, soon.
     pub fn rename(&self, names: Names) {
-        // It receives until this is dropped.
+        // The thread receives until this is dropped.
         let _ = self.names.send(names);
     }
 
-    /// Waits until all is renamed.
+    /// Waits until all segments are renamed.
     pub fn finish(self) {
         drop(self.names);
         let _ = self.thread.join();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From records to durable segments: the encoder, the buffers, and the file in use.
+//! The path from records to durable segments: the encoder, the buffers, and the file in use.
 //!
-//! Used by the writer thread only. When the device fails, `retry` waits until it works again, within
-//! whatever call met the failure; the rings fill meanwhile.
+//! Only the writer thread uses it. When the device fails, `retry` waits until it works again,
+//! within the call that met the failure; the rings fill meanwhile.
 
 mod change;
 pub mod latched;
@@ -37,20 +37,19 @@ use crate::ring::Header;
 use crate::sizing::{BUFFERS_MAX as BLOCKS, buffers};
 use crate::source::{now_ns, wall_ns};
 
-// These buffers follow those of the blocks: a segment needs them for its other parts.
+// These buffers follow those of the blocks. A segment needs them for its other parts.
 const TAIL: usize = BLOCKS;
 const GATE: usize = BLOCKS + 1;
 const COPY: usize = BLOCKS + 2;
 const HEAD: usize = BLOCKS + 3;
 
-/// How many of the buffers for blocks are in use.
+/// The number of buffers for blocks that are in use.
 fn blocks_used(layout: &Layout) -> usize {
     buffers(layout.block_buffer_bytes())
 }
 
-/// Sizes of the buffers that a stage needs, with the largest layout that it will have, and whether
-/// they are to be locked: each record goes through those of blocks, the others are needed once per
-/// segment.
+/// The sizes of the buffers that a stage needs, with the largest possible layout, and whether to
+/// lock them. Each record passes the buffers of blocks; the others are needed once per segment.
 pub fn buffer_sizes(layout: &Layout) -> Vec<(usize, bool)> {
     let mut sizes = vec![(layout.block_buffer_bytes(), true); blocks_used(layout)];
     sizes.resize(BLOCKS, (ALIGN_BYTES, false));
@@ -59,28 +58,29 @@ pub fn buffer_sizes(layout: &Layout) -> Vec<(usize, bool)> {
     sizes
 }
 
-/// Why a call of a stage did not do what it was to do.
+/// The reason why a call of a stage failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// The stage left the segment and lost its unfinished blocks. The next record begins another.
+    /// The stage left the segment and lost its unfinished blocks. The next record begins another
+    /// segment.
     SegmentLost,
     /// All segments are full, and none may be overwritten.
     AllFull,
-    /// The device fails, and it is not to be waited for any longer.
+    /// The device fails, and the recorder does not wait for it any longer.
     Failed,
 }
 
-/// What a stage is made of.
+/// The parts of a stage.
 pub struct Parts {
     /// Turns records into blocks.
     pub encoder: Encoder,
     pub disk: Disk,
     pub pool: Pool,
-    /// None if no segment is unused.
+    /// The thread that renames segments; None if no segment is unused.
     pub renamer: Option<Renamer>,
-    /// One per channel.
+    /// The ledgers, one per channel.
     pub ledgers: Vec<Arc<Ledger>>,
-    /// One per channel.
+    /// The latched messages, one per channel.
     pub latches: Vec<Latch>,
     /// Statistics for other threads.
     pub meters: Arc<Meters>,
@@ -88,46 +88,46 @@ pub struct Parts {
     pub loss_window: Duration,
     /// A block is submitted when its oldest record is this old.
     pub flush_after: Duration,
-    /// Whether segments are overwritten.
+    /// Whether full pools overwrite segments.
     pub when_full: WhenFull,
-    /// Whether a device that fails is waited for.
+    /// Whether to wait for a failing device.
     pub on_failure: OnFailure,
-    /// Set when no more records come; then the thread is unparked.
+    /// Set when no more records come; the thread is then unparked.
     pub stop: Arc<AtomicBool>,
-    /// New for each recording, unless it continues a segment.
+    /// A new id for each recording, unless it continues a segment.
     pub recording_id: [u8; 16],
-    /// The segment that is continued, and its file.
+    /// The segment to continue, and its file.
     pub resumed: Option<(Box<Resumable>, File)>,
 }
 
-/// See the module's head.
+/// The state of the path from records to segments.
 pub struct Stage {
     parts: Parts,
     flight: Flight,
-    /// None before the first record, and during a rotation.
+    /// The file in use; None before the first record, and during a rotation.
     file: Option<InUse>,
-    /// Full: its data are durable, its summary is being written.
+    /// A full segment. Its data is durable, and its summary is being written.
     ending: Option<Ending>,
     next: Option<Next>,
-    /// Whether the preparation of the next one was tried while this one is in use.
+    /// Whether preparing the next segment was tried while this one is in use.
     looked_ahead: bool,
     /// The buffer that is being filled.
     slot: usize,
     begun: usize,
     trouble: Option<Trouble>,
-    /// Whether the last sync of any segment worked; not before there was one.
+    /// Whether the last sync of any segment succeeded; false before the first.
     sync_worked: bool,
     /// Whether a segment was given up since a record became durable.
     gave_up: bool,
-    /// No more records come.
+    /// Whether no more records come.
     finishing: bool,
-    /// The segment in use is new: latched messages are to be repeated in it.
+    /// Whether the segment in use is new, so that latched messages must be repeated in it.
     repeats_due: bool,
     synced_ns: u64,
     accounts: Vec<ChannelLedger>,
-    /// Of the recording that is continued.
+    /// The ledgers of the recording that is continued.
     base: Vec<ChannelLedger>,
-    /// Writes and syncs so far.
+    /// Writes so far.
     pub writes: Latencies,
     /// Syncs so far.
     pub syncs: Latencies,
@@ -167,12 +167,12 @@ impl Stage {
         stage
     }
 
-    /// Name of the engine, and whether it bypasses the page cache.
+    /// The name of the engine, and whether it bypasses the page cache.
     pub fn engine(&self) -> (&'static str, bool) {
         (self.parts.disk.engine(), self.parts.pool.is_direct())
     }
 
-    /// Keeps what holds the last so much time, with all that was pushed.
+    /// Keeps the segments that hold this last period, with all records pushed so far.
     pub fn keep(&mut self, name: &str, last: Duration) -> Result<Kept, IncidentError> {
         let now = Moment { monotonic_ns: now_ns(), wall_ns: wall_ns() };
         let kept = self.parts.pool.keep(name, last, now);
@@ -180,7 +180,7 @@ impl Stage {
         kept
     }
 
-    /// Lets go of it.
+    /// Releases an incident.
     pub fn release(&mut self, name: &str) {
         self.parts.pool.release(name);
         self.tell_kept();
@@ -192,7 +192,7 @@ impl Stage {
         meters.kept_segments.store(segments as u64, Ordering::Relaxed);
     }
 
-    /// How many segments there are.
+    /// The number of segments.
     pub fn segments(&self) -> usize {
         self.parts.pool.count()
     }
@@ -207,7 +207,7 @@ impl Stage {
     ) -> Result<(), Stop> {
         let log_time_ns = header.log_time_ns;
         let message = Message {
-            // At most 10,000 channels: the configuration was checked.
+            // At most 10,000 channels; the configuration was checked.
             channel: channel as u16,
             sequence: header.sequence.wrapping_add(self.base[channel].received as u32),
             log_time_ns,
@@ -232,8 +232,8 @@ impl Stage {
                 }
                 Err(Full::Block) => self.flush()?,
                 Err(Full::Segment) => self.rotate()?,
-                // The configuration was checked against the layout; should it be wrong, it costs
-                // this record only.
+                // The configuration was checked against the layout. If that check is wrong, only
+                // this record is lost.
                 Err(error @ Full::TooLong { .. }) => {
                     self.parts.meters.set_trouble(error.to_string());
                     let bytes = header.bytes.into();
@@ -245,14 +245,14 @@ impl Stage {
         }
     }
 
-    /// Takes channels that were declared meanwhile; what is pushed before is in front of their
-    /// definitions. The channels are there whatever becomes of the segment in use.
+    /// Adds channels that were declared meanwhile. Records pushed before precede their definitions.
+    /// The channels are added even if the segment in use fails.
     pub fn add_channels(&mut self, added: Vec<Addition>) -> Result<(), Stop> {
         let bytes = |one: &Addition| Definitions::bytes_of(one.schema.as_ref(), &one.channel);
         let bytes = added.iter().map(bytes).sum();
         let ready = self.make_room_for(added.len(), bytes);
         for Addition { schema, channel, ledger, latch, .. } in added {
-            // The thread that declared the channel has checked it with the same definitions.
+            // The declaring thread has checked the channel with the same definitions.
             if let Err(error) = self.parts.encoder.add(schema.as_ref(), &channel) {
                 self.parts.meters.set_trouble(error.to_string());
             }
@@ -275,7 +275,7 @@ impl Stage {
         if self.parts.encoder.has_room_for(channels, bytes) { Ok(()) } else { self.rotate() }
     }
 
-    /// Definitions that the segment in use lacks.
+    /// Writes the definitions that the segment in use lacks.
     fn send_added(&mut self) -> Result<(), Stop> {
         if self.file.is_none() {
             return Ok(());
@@ -290,8 +290,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Submits blocks that are old enough, and syncs writes that are old enough. Called between any
-    /// two steps that take time.
+    /// Submits blocks that are old enough, and syncs writes that are old enough. Call it between
+    /// any two steps that take time.
     pub fn keep_time(&mut self) -> Result<(), Stop> {
         self.take_done()?;
         let flush_after = self.parts.flush_after;
@@ -300,7 +300,7 @@ impl Stage {
             self.take_done()?;
         }
         let written_since_ns = self.flight.written_since_ns();
-        // When the ring was full every record is too old when it is written: a sync for each would
+        // When the ring was full, every record is too old when it is written. A sync for each would
         // only make the others older.
         let too_late = is_past(written_since_ns, self.parts.loss_window);
         let rested = is_past(Some(self.synced_ns), flush_after);
@@ -312,12 +312,12 @@ impl Stage {
         Ok(())
     }
 
-    /// Sleeps until the monotonic clock shows `until_ns`, or something is done.
+    /// Sleeps until the monotonic clock shows `until_ns`, or until a completion.
     pub fn wait(&mut self, until_ns: u64) {
         self.parts.disk.wait(Some(Duration::from_nanos(until_ns.saturating_sub(now_ns()))));
     }
 
-    /// Whether any write or sync is in flight.
+    /// Whether nothing is in flight.
     pub fn is_idle(&self) -> bool {
         self.parts.disk.is_idle()
     }
@@ -333,7 +333,7 @@ impl Stage {
 
     fn take_free_slot(&mut self) -> Result<(), Stop> {
         loop {
-            // One that completed before an earlier one still holds its records.
+            // A buffer that completed before an earlier one still holds its records.
             let is_free =
                 |slot: &usize| self.parts.disk.is_free(*slot) && !self.flight.is_sent(*slot);
             let blocks = blocks_used(self.parts.encoder.largest_layout());
@@ -346,7 +346,7 @@ impl Stage {
         }
     }
 
-    /// Sends the block in the buffer that is being filled.
+    /// Submits the block in the buffer that is being filled.
     fn send(&mut self, place: FileRange) -> Result<(), Stop> {
         self.flight.send(self.slot, place);
         self.write(self.slot, place);
@@ -381,8 +381,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Handles one completed operation after the other, and stops at a failure. A sync that
-    /// completed together with a failed write proves nothing.
+    /// Handles completions one after the other, and stops at a failure. A sync that completed
+    /// together with a failed write proves nothing.
     fn take_done(&mut self) -> Result<(), Stop> {
         while !self.parts.disk.has_failed() {
             let Some(done) = self.parts.disk.next_done() else { return Ok(()) };
@@ -395,7 +395,7 @@ impl Stage {
         self.after_failure()
     }
 
-    /// Of what ended well.
+    /// Handles a success.
     fn went_on(&mut self, done: &Done) {
         self.measure(done);
         self.sync_worked |= done.what == DiskOp::Sync;
@@ -439,7 +439,7 @@ impl Stage {
         count(&meters.window_exceeded, exceeded.into());
     }
 
-    /// The accounts as they go into the segment.
+    /// Copies the accounts for the segment.
     fn snapshot(&mut self) {
         let bases = self.base.iter().zip(&self.parts.ledgers);
         for (account, (base, ledger)) in self.accounts.iter_mut().zip(bases) {

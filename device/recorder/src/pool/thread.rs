@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread of the writer: prepared before any segment is made, so that a forbidden priority is
-//! reported at once and nothing is left behind.
+//! The thread of the writer. It is prepared before any segment is made, so that a forbidden
+//! priority is reported at once and leaves nothing behind.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,7 +13,7 @@ use super::writer::Writer;
 use crate::config::{IoPriority, WriterConfig};
 use crate::task::{set_cpu, set_io_priority};
 
-/// A thread that has what the configuration asks for, and waits for its writer or runs it.
+/// A thread with the configured settings, which waits for its writer or runs it.
 #[derive(Debug)]
 pub struct WriterThread {
     writers: Sender<Writer>,
@@ -21,13 +21,13 @@ pub struct WriterThread {
 }
 
 impl WriterThread {
-    /// Starts the thread; fails with the setting that it could not get. It ends if this is dropped
-    /// before a writer begins.
+    /// Starts the thread; the error names the setting that failed. Dropping it before a writer
+    /// begins ends the thread.
     pub fn prepare(wanted: WriterConfig) -> io::Result<WriterThread> {
         let (writers, given) = channel();
         let (ready, prepared) = channel();
         let handle = Builder::new().name("steady-writer".into()).spawn(move || {
-            // The starting thread waits for it.
+            // The starting thread waits for this.
             let _ = ready.send(prepare(&wanted));
             run(&given)
         });
@@ -36,13 +36,13 @@ impl WriterThread {
         Ok(WriterThread { writers, handle })
     }
 
-    /// Lets it run.
+    /// Starts the writer in the thread.
     pub fn begin(self, writer: Writer) -> io::Result<WriterThread> {
         self.writers.send(writer).map_err(|_| panicked())?;
         Ok(self)
     }
 
-    /// Wakes the thread and waits for its end. The caller has asked it to stop before.
+    /// Wakes the thread and waits for its end. The caller must have asked it to stop.
     pub fn end(self) -> io::Result<WriterReport> {
         self.handle.thread().unpark();
         self.handle.join().map_err(|_| panicked())?
@@ -54,7 +54,7 @@ fn run(given: &Receiver<Writer>) -> io::Result<WriterReport> {
     Ok(writer.run())
 }
 
-/// Names the thread, and what stands against it most often.
+/// Adds to an error the name of the thread, and the most frequent reason.
 pub fn not_started(thread: &'static str) -> impl Fn(io::Error) -> io::Error {
     move |error| {
         let hint = match error.kind() {
@@ -71,7 +71,7 @@ fn panicked() -> io::Error {
     io::Error::other("the writer thread panicked")
 }
 
-/// Gives the calling thread what the configuration asks for.
+/// Applies the configured settings to the calling thread.
 fn prepare(config: &WriterConfig) -> io::Result<()> {
     let named = |wanted: String| {
         move |error: io::Error| {

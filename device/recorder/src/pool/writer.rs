@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer thread: polls the rings and keeps the loss window.
+//! The writer thread: polls the rings and keeps the loss window. [`super::thread`] runs it.
 //!
 //! It polls because a wakeup would be a system call, which the append side must not make.
 
@@ -19,31 +19,31 @@ use crate::ring::{HEADER_BYTES, Header};
 use crate::source::now_ns;
 use crate::task::Probe;
 
-/// Longest interval between polls at high rates.
+/// The longest interval between polls at high rates.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// State of the thread.
+/// The state of the thread.
 pub struct Writer {
     /// The rings.
     pub consumers: Vec<Consumer>,
-    /// Channels that are declared meanwhile.
+    /// The receiver of channels that are declared later.
     pub additions: Receiver<Addition>,
-    /// Incidents that are to be taken or released.
+    /// The receiver of orders to take or release incidents.
     pub orders: Receiver<Order>,
-    /// Where records go.
+    /// The destination of records.
     pub stage: Stage,
-    /// Interval between polls at low rates.
+    /// The interval between polls at low rates.
     pub poll: Duration,
-    /// With at least this much in the rings, it polls again at once.
+    /// If a poll finds at least this much, the next one follows at once.
     pub busy_bytes: usize,
-    /// Set when no more records come; then the thread is unparked.
+    /// Set when no more records come; the thread is then unparked.
     pub stop: Arc<AtomicBool>,
     /// Statistics for other threads.
     pub meters: Arc<Meters>,
 }
 
 impl Writer {
-    /// Runs until told to stop, or until no segment is left.
+    /// Runs until `stop` is set, or until no segment is left.
     pub fn run(mut self) -> WriterReport {
         let probe = Probe::new();
         let ended = self.record();
@@ -71,7 +71,7 @@ impl Writer {
         let mut looked_ns = now_ns();
         let mut pause = PAUSE_MIN;
         loop {
-            // Before the poll, which then finds what was appended before the stop.
+            // Read before the poll, which then finds everything appended before the stop.
             let stopping = self.stop.load(Ordering::Acquire);
             let since_ns = looked_ns;
             looked_ns = now_ns();
@@ -91,8 +91,8 @@ impl Writer {
         }
     }
 
-    /// Polls the rings, then pauses: not at all after much data, and the longer the less there was.
-    /// A burst then waits for one long pause at most.
+    /// Polls the rings, then pauses. After much data it does not pause; the less data, the longer
+    /// the pause. A burst therefore waits for one long pause at most.
     fn round(
         &mut self,
         since_ns: u64,
@@ -100,7 +100,7 @@ impl Writer {
         stopping: bool,
         pause: &mut Duration,
     ) -> Result<(), Stop> {
-        // Before the rings: what an incident is to have is in them at the latest.
+        // Before the rings, which already hold all records that an incident must include.
         let orders: Vec<Order> = self.orders.try_iter().collect();
         let drained = self.drain(since_ns);
         self.follow(orders);
@@ -121,20 +121,21 @@ impl Writer {
         }
     }
 
-    /// Empties the rings, as far as they were filled at the beginning; returns how much that was.
+    /// Empties the rings of the records that they hold at the beginning. Returns the number of
+    /// bytes.
     fn drain(&mut self, since_ns: u64) -> Result<usize, Stop> {
         let mut drained_bytes = 0;
         let mut at = 0;
         while at < self.consumers.len() {
             let mut left = self.consumers[at].ring.used();
             if at == 0 {
-                // Behind the look at a ring that all share: whose records are seen there has been
-                // declared before.
+                // After the look at a shared ring: a channel is declared before its records appear
+                // there.
                 self.take_additions()?;
             }
             let consumer = &mut self.consumers[at];
             at += 1;
-            // A ring has one channel at least; the first one's account tells of it.
+            // A ring has at least one channel, whose account has the use of the ring.
             consumer.ledgers[0].ring_used(left as u64);
             drained_bytes += left;
             while left > 0 {
@@ -155,7 +156,7 @@ impl Writer {
         Ok(drained_bytes)
     }
 
-    /// The requester may have given up waiting. It then releases the incident.
+    /// Executes orders. If the requester has given up waiting, it releases the incident itself.
     fn follow(&mut self, orders: Vec<Order>) {
         for order in orders {
             match order {
@@ -193,7 +194,7 @@ impl Writer {
     fn sleep(&mut self, until_ns: u64) -> Result<(), Stop> {
         while now_ns() < until_ns {
             if self.stage.is_idle() {
-                // Until the stop at the latest; an early return only polls earlier.
+                // The stop ends the pause. An early return only makes it poll earlier.
                 thread::park_timeout(Duration::from_nanos(until_ns.saturating_sub(now_ns())));
                 return Ok(());
             }
@@ -203,7 +204,7 @@ impl Writer {
         Ok(())
     }
 
-    /// No segment is left: further records are lost, and counted, until the stop.
+    /// Counts records as lost until the stop, because no segment is left.
     fn discard(&mut self) {
         loop {
             let stopping = self.stop.load(Ordering::Acquire);

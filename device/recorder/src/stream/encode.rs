@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames, for producers in Rust. A stream is [`HEAD`], topic frames, one begin frame, records;
-//! further topic frames may stand between those.
+//! Encodes frames, for producers in Rust. A stream is [`HEAD`], topic frames, one begin frame, and
+//! records; further topic frames may occur among the records.
 
 use super::frames::{
     MAGIC, METADATA_HEAD_BYTES, PUBLISHED_HEAD_BYTES, RECORD_HEAD_BYTES, TOPIC_HEAD_BYTES,
     TYPE_BEGIN, TYPE_METADATA, TYPE_PUBLISHED, TYPE_RECORD, TYPE_TOPIC, Topic, VERSION,
 };
 
-/// What every stream begins with.
+/// The beginning of every stream.
 pub const HEAD: [u8; 8] = {
     let [a, b, c, d, e, f, g] = MAGIC;
     [a, b, c, d, e, f, g, VERSION]
@@ -25,7 +25,7 @@ fn frame(kind: u8, bytes: usize) -> Result<Vec<u8>, TooLong> {
     Ok(frame)
 }
 
-/// Declares a topic under an identifier of this stream, with its metadata in front.
+/// Declares a topic under an identifier of this stream, after its metadata.
 pub fn topic_frame(id: u16, topic: &Topic) -> Result<Vec<u8>, TooLong> {
     let mut frames = Vec::new();
     for (key, value) in &topic.metadata {
@@ -61,7 +61,7 @@ fn only_topic_frame(id: u16, topic: &Topic) -> Result<Vec<u8>, TooLong> {
     Ok(frame)
 }
 
-/// Ends the declarations that recording waits for.
+/// Ends the declarations for which recording waits.
 pub fn begin_frame() -> Vec<u8> {
     vec![1, 0, 0, 0, TYPE_BEGIN]
 }
@@ -75,7 +75,7 @@ pub fn record_frame(id: u16, log_time_ns: u64, payload: &[u8]) -> Result<Vec<u8>
     Ok(frame)
 }
 
-/// The same of a record that was made at another time.
+/// Like [`record_frame`], with a separate publish time.
 pub fn published_frame(
     id: u16,
     log_time_ns: u64,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which topics are recorded, exported or read, by their names.
+//! Selects topics by name, for recording, export and reading.
 
-/// A topic, or several: `*` stands for any characters.
+/// A topic, or a pattern with `*` for any characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicPattern(String);
 
@@ -27,12 +27,12 @@ impl TopicPattern {
     }
 }
 
-/// The topics of an input that are recorded.
+/// The selected topics of an input.
 #[derive(Debug, Clone, Default)]
 pub struct TopicFilter {
-    /// Empty: all.
+    /// The included topics; empty for all.
     pub included: Vec<TopicPattern>,
-    /// Of those, the ones that are left out.
+    /// The topics to leave out of these.
     pub excluded: Vec<TopicPattern>,
 }
 
@@ -57,7 +57,7 @@ mod tests {
             ("*/image", "/camera/left/image", true),
             ("/*/left/*", "/camera/left/image", true),
             ("/*/right/*", "/camera/left/image", false),
-            // The same characters must not serve twice.
+            // The same characters must not match twice.
             ("/a*a", "/a", false),
             ("*", "", true),
         ];

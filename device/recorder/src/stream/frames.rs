@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames: a length, a type, and fields of the type. No I/O; no length is trusted.
+//! Parses frames: a length, a type, and the fields of the type. It does no I/O, and trusts no
+//! length. [`super::framing`] calls it.
 //!
 //! After a wrong length the next frame cannot be found, so the first error ends a stream.
 
@@ -11,17 +12,17 @@ use super::framing::{
     PERIOD_NS_MIN, Place, Problem, RATE_BYTES_S_MAX, Step, StreamError, StreamItem,
 };
 
-/// Every stream begins with this, and its version.
+/// The beginning of every stream, followed by the version.
 pub const MAGIC: [u8; 7] = *b"\x89STEADY";
-/// Of the framing.
+/// The version of the framing.
 pub const VERSION: u8 = 1;
-/// Longest record that a topic may announce, as the recorder has it.
+/// The longest record that a topic may declare, as in the recorder.
 pub const RECORD_BYTES_MAX: u32 = 64 << 20;
-/// Longest topic frame: mostly its schema.
+/// The longest topic frame: mostly its schema.
 const TOPIC_BYTES_MAX: u64 = 1 << 20;
-/// Two strings are no longer.
+/// The longest metadata frame: two strings.
 const METADATA_BYTES_MAX: u64 = METADATA_HEAD_BYTES as u64 + 2 * u16::MAX as u64;
-/// Of all topics of a stream together, with their schemas and metadata.
+/// The limit of all topics of a stream, with their schemas and metadata.
 pub(super) const DECLARED_BYTES_MAX: u64 = 256 << 20;
 
 const LENGTH_BYTES: usize = 4;
@@ -33,31 +34,31 @@ pub(super) const TYPE_PUBLISHED: u8 = 4;
 pub(super) const TYPE_METADATA: u8 = 5;
 /// Type, identifier and time.
 pub(super) const RECORD_HEAD_BYTES: usize = TYPE_BYTES + 2 + 8;
-/// The same with two times.
+/// Type, identifier and two times.
 pub(super) const PUBLISHED_HEAD_BYTES: usize = RECORD_HEAD_BYTES + 8;
 /// Type, identifier, and the lengths of two strings.
 pub(super) const METADATA_HEAD_BYTES: usize = TYPE_BYTES + 2 + 2 * 2;
 /// Type, identifier, longest record, period, and the lengths of four strings.
 pub(super) const TOPIC_HEAD_BYTES: usize = TYPE_BYTES + 2 + 4 + 8 + 4 * 2;
 
-/// A topic as a stream declares it.
+/// A topic as declared in a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-// As in the configuration of a channel.
+// The fields have the same meaning as in the configuration of a channel.
 pub struct Topic {
     pub topic: String,
     pub message_encoding: String,
-    /// Empty: there is no schema.
+    /// The name of the schema; empty if there is none.
     pub schema_name: String,
     pub schema_encoding: String,
     pub schema_data: Vec<u8>,
     /// Keys and values.
     pub metadata: Vec<(String, String)>,
     pub record_bytes_max: u32,
-    /// 0: irregular.
+    /// The period; 0 if irregular.
     pub period_ns: u64,
 }
 
-/// What a topic is that declares neither an encoding nor a schema.
+/// The encoding of a topic that declares neither an encoding nor a schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Undeclared {
     pub message_encoding: String,
@@ -83,16 +84,16 @@ enum Phase {
     Recording,
 }
 
-/// Bytes to frames.
+/// The parser of frames.
 #[derive(Debug)]
 pub struct Frames {
     offset: u64,
     phase: Phase,
     topics: BTreeMap<u16, Topic>,
-    /// Of topics that are not declared yet.
+    /// The metadata of topics that are not declared yet.
     metadata: BTreeMap<u16, Vec<(String, String)>>,
     declared_bytes: u64,
-    /// Longest record of any topic.
+    /// The longest record of any topic.
     record_bytes_max: u32,
     undeclared: Undeclared,
 }
@@ -163,7 +164,8 @@ impl Frames {
     fn frame(&mut self, data: &[u8]) -> Result<Option<Step>, Problem> {
         let mut fields = Fields { data };
         let Some(length) = fields.u32() else { return Ok(None) };
-        // Checked before the frame has arrived, which may be four gigabytes of garbage.
+        // The length is checked before the frame has arrived, because it may be four gigabytes of
+        // garbage.
         let Some(kind) = fields.u8() else {
             return match length {
                 0 => Err(Problem::Length {
@@ -216,7 +218,7 @@ impl Frames {
         Ok(Some(Step { bytes, what }))
     }
 
-    /// Longest record frame that any topic allows.
+    /// The longest record frame that any topic allows.
     fn longest(&self) -> u64 {
         RECORD_HEAD_BYTES as u64 + u64::from(self.record_bytes_max)
     }
@@ -251,7 +253,7 @@ impl Frames {
         Ok(Some(Step { bytes, what }))
     }
 
-    /// Returns the identifier.
+    /// Declares a topic, and returns its identifier.
     fn declare(&mut self, body: &[u8]) -> Result<u16, Problem> {
         let mut fields = Fields { data: body };
         let missing = |field| Problem::Field { field };
@@ -309,7 +311,7 @@ impl Frames {
     }
 }
 
-/// Little-endian fields, one after the other.
+/// Little-endian fields in sequence.
 struct Fields<'a> {
     data: &'a [u8],
 }

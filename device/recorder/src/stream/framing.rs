@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a stream of bytes contains, and its errors.
+//! The common interface of all framings, and the errors of a stream. [`super::producer`] calls it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,39 +8,40 @@ use super::frames::{Frames, Topic};
 use super::lines::Lines;
 use super::mcap::McapStream;
 
-/// What the beginning of the data is.
+/// The first item of the data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub bytes: usize,
-    /// Its meaning.
+    /// The meaning of these bytes.
     pub what: StreamItem,
 }
 
-/// A piece of a stream.
+/// An item of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamItem {
-    /// Nothing to record: head of the stream, a declaration, the rest of a line that was too long.
+    /// An item without a record: head of the stream, a declaration, the rest of a line that was too
+    /// long.
     Other,
-    /// The topics of the beginning are declared.
+    /// The declarations at the beginning are complete.
     Begin,
-    /// One more is.
+    /// One more topic is declared.
     Topic(u16),
     Record {
-        /// As the stream declared it; 0 for lines.
+        /// The identifier declared in the stream; 0 for lines.
         id: u16,
-        /// Log time and publish time; None: the time of its arrival.
+        /// Log time and publish time; None means the time of arrival.
         times_ns: Option<(u64, u64)>,
-        /// Where it lies,
+        /// The range of the payload.
         payload: Range<usize>,
-        /// and in what.
+        /// The bytes to which the range refers.
         place: Place,
     },
 }
 
-/// What the payload of a record lies in.
+/// The bytes that contain the payload of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// The data that was shown.
+    /// The data passed to [`Framing::next`].
     Input,
     /// Bytes that the framing has decompressed.
     Framing,
@@ -50,15 +51,15 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset}: {problem}")]
 pub struct StreamError {
-    /// Offset of the wrong piece in the stream.
+    /// The offset of the wrong item in the stream.
     pub offset: u64,
     /// The error.
     pub problem: Problem,
 }
 
-/// A shorter period is a mistake, which must not decide how much memory is locked.
+/// The shortest period. A shorter one is a mistake, and must not decide how much memory is locked.
 pub(super) const PERIOD_NS_MIN: u64 = 1_000;
-/// No device that this recorder is for takes more.
+/// The highest rate. No device for this recorder is faster.
 pub(super) const RATE_BYTES_S_MAX: u64 = 1 << 30;
 
 /// An error in a stream.
@@ -133,10 +134,10 @@ pub enum Problem {
     Other { topic: String, field: &'static str },
 }
 
-/// Bytes to records.
+/// A framing.
 #[derive(Debug)]
 pub enum Framing {
-    /// A record per line.
+    /// One record per line.
     Lines(Lines),
     /// Declared topics, and frames of any content.
     Frames(Frames),
@@ -145,8 +146,8 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// What the beginning of `data` is; None if that takes more data. `data` begins where the last
-    /// step ended, and is all there will be if the stream has `ended`.
+    /// The first item of `data`; None if more data is needed. `data` begins at the end of the last
+    /// item. If the stream has `ended`, no more data comes.
     pub fn next(&mut self, data: &[u8], ended: bool) -> Result<Option<Step>, StreamError> {
         match self {
             Framing::Lines(lines) => Ok(lines.next(data, ended)),
@@ -155,7 +156,7 @@ impl Framing {
         }
     }
 
-    /// Topics by identifier; None of lines.
+    /// The topics by identifier; None for lines.
     pub fn topics(&self) -> Option<&BTreeMap<u16, Topic>> {
         match self {
             Framing::Lines(_) => None,
@@ -164,7 +165,7 @@ impl Framing {
         }
     }
 
-    /// An error at this place.
+    /// An error at the present place.
     pub fn error(&self, problem: Problem) -> StreamError {
         match self {
             Framing::Lines(_) => StreamError { offset: 0, problem },

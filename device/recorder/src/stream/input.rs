@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All producers of a recording, as one source.
+//! All producers of a recording, as one source of records. `steady record` uses it.
 //!
-//! With frames there are two phases: until as many producers as expected have declared their topics
-//! nothing is recorded (their records wait in the pipe), so that memory can be divided by what they
-//! need. Then recording starts. Topics that are declared later are added, as far as the recording
-//! has room for them; their producer is not read meanwhile.
+//! With frames there are two phases. Nothing is recorded until the expected number of producers has
+//! declared topics, so that memory can be divided by their needs; their records wait in the pipe.
+//! Then recording starts. Topics that are declared later are added as far as the recording has
+//! room; their producer is not read meanwhile.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -28,19 +28,20 @@ use crate::config::{ChannelConfig, Schema};
 use crate::named_socket::{self, NamedSocket};
 use crate::source::{Record, Source, wall_ns};
 
-/// Connections at the same time.
+/// The number of connections at a time.
 const PRODUCERS_MAX: usize = 64;
-/// Longest time until Ctrl-C is noticed.
+/// The longest time until Ctrl-C takes effect.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long those who wait to be let in wait when there was no room for one.
+/// The time until the next attempt to accept a connection, after there was no room.
 const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
-/// Files that producers leave to others: the writer thread opens a segment at each rotation.
+/// The number of files that producers must leave free: the writer thread opens a segment at each
+/// rotation.
 const FILES_LEFT: u64 = 8;
 
-/// A FIFO through which nothing comes for so long may be one that nobody opens.
+/// A FIFO without data for this time may have no producer.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Where records come from.
+/// The origin of the records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// Standard input.
@@ -51,28 +52,28 @@ pub enum Input {
     Socket(PathBuf),
 }
 
-/// How bytes become records.
+/// The encoding of records in the bytes.
 #[derive(Debug, Clone)]
 pub enum InputFraming {
-    /// A record per line, all into this channel.
+    /// One record per line, all into this channel.
     Lines(ChannelConfig),
-    /// Topics are declared in the stream; this is for what they leave out.
+    /// Frames that declare topics; this has the values that they omit.
     Frames(Undeclared),
-    /// MCAP declares its topics; records may be as long as the recording takes.
+    /// MCAP, which declares its topics; records may be as long as the recording allows.
     Mcap,
 }
 
 #[derive(Debug)]
 struct Listener {
     socket: NamedSocket,
-    /// When there was no room for another connection: when to try again.
+    /// The time of the next attempt, if there was no room for another connection.
     full_until: Option<Instant>,
 }
 
 impl Listener {
-    /// The next who waits, if enough files are left.
+    /// Accepts the next connection, if enough files are left.
     fn accept(&self) -> io::Result<UnixStream> {
-        // The lowest number that is free: all below are in use.
+        // The lowest free number: all below are in use.
         let next = rustix::io::dup(&self.socket.listener)?;
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         if next.as_raw_fd() as u64 + FILES_LEFT >= limit {
@@ -88,7 +89,7 @@ impl Listener {
 pub enum Notice {
     /// A producer was rejected, for this reason.
     Rejected(String),
-    /// No producer can connect, or producers can connect again and those that wait do; or none
+    /// No producer can connect; or producers can connect again, and the waiting ones do; or none
     /// comes.
     Accepting(String),
 }
@@ -101,19 +102,19 @@ pub struct StreamSource {
     listener: Option<Listener>,
     framing: InputFraming,
     producers: Vec<Producer>,
-    /// The producer whose turn it is.
+    /// The producer to read next.
     turn: usize,
     accepted: u64,
     channels: Vec<ChannelConfig>,
-    /// A topic that is to be added to the recording: its producer and its identifier there.
+    /// A topic to add to the recording: its producer, and its identifier there.
     asks_for: Option<(usize, u16)>,
     started: bool,
     record_bytes_max: u64,
-    /// Topics whose last message is written again into each new segment.
+    /// The topics whose last message is repeated in each new segment.
     latched: Vec<String>,
-    /// Records of other topics are left out.
+    /// The filter; records of other topics are dropped.
     filter: TopicFilter,
-    /// When a FIFO fell silent. `None` once a notice has reported it.
+    /// The time at which a FIFO fell silent. `None` once a notice has reported it.
     silent_since: Option<Instant>,
     tell: Tell,
 }
@@ -130,7 +131,7 @@ impl Input {
     pub fn check(&self) -> io::Result<()> {
         let checked = match self {
             Input::Stdin => Ok(()),
-            // Opens, but no read() of it succeeds.
+            // A directory can be opened, but not read.
             Input::Path(path) => match fs::metadata(path) {
                 Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
                 metadata => metadata.map(drop),
@@ -146,9 +147,9 @@ fn named(input: &Input) -> impl Fn(io::Error) -> io::Error {
 }
 
 impl StreamSource {
-    /// Opens the input. A producer whose stream is wrong, or that declares longer records than the
-    /// recording takes, is rejected; without a socket there is one producer, and its end is the end
-    /// of the recording.
+    /// Opens the input. It rejects a producer whose stream is invalid, or that declares longer
+    /// records than the recording allows. Without a socket there is one producer, and its end is
+    /// the end of the recording.
     pub fn open(
         input: &Input,
         framing: InputFraming,
@@ -159,7 +160,8 @@ impl StreamSource {
         let file = match input {
             Input::Socket(_) => None,
             Input::Stdin => Some(File::from(rustix::io::dup(rustix::stdio::stdin())?)),
-            // Not blocking: opening a FIFO would wait for a producer, and Ctrl-C with it.
+            // Non-blocking: opening a FIFO would otherwise wait for a producer, and Ctrl-C would
+            // too.
             Input::Path(path) => {
                 let mut options = OpenOptions::new();
                 options.read(true).custom_flags(libc::O_NONBLOCK);
@@ -201,12 +203,13 @@ impl StreamSource {
         Ok(source)
     }
 
-    /// Latches these topics of frames, whatever their producers say. Before anything is declared.
+    /// Latches these topics of frames, whatever their producers declare. It must come before any
+    /// declaration.
     pub fn latching(self, latched: Vec<String>) -> StreamSource {
         StreamSource { latched, ..self }
     }
 
-    /// Leaves out topics of frames and MCAP. Before anything is declared.
+    /// Drops topics of frames and MCAP. It must come before any declaration.
     pub fn filtering(self, filter: TopicFilter) -> StreamSource {
         StreamSource { filter, ..self }
     }
@@ -227,7 +230,7 @@ impl StreamSource {
         self.producers.push(Producer::new(name, file, framing));
     }
 
-    /// What MCAP calls so, of the first producer; empty if it says none.
+    /// The MCAP profile of the first producer; empty if there is none.
     pub fn profile(&self) -> &str {
         match self.producers.first().map(|producer| &producer.framing) {
             Some(Framing::Mcap(mcap)) => mcap.profile(),
@@ -236,7 +239,7 @@ impl StreamSource {
     }
 
     /// Waits until `producers` have declared their topics, and returns all channels; None if
-    /// interrupted before. Lines have nothing to declare.
+    /// interrupted before. Lines declare nothing.
     pub fn declare(
         &mut self,
         producers: usize,
@@ -278,7 +281,7 @@ impl StreamSource {
                 self.begin(at)
             }
             Ok(Next::Topic(_)) if self.producers[at].declared => self.begin(at),
-            // These come after the begin frame.
+            // These come only after the begin frame.
             Ok(Next::NeedsMore | Next::Record(_) | Next::Topic(_)) => Ok(true),
             Ok(Next::Ended) => {
                 self.producers.swap_remove(at);
@@ -294,7 +297,7 @@ impl StreamSource {
         let wanted = topics.iter().filter(|(_, topic)| self.filter.takes(&topic.topic));
         let ids: Vec<u16> = wanted.map(|(id, _)| *id).collect();
         if ids.is_empty() {
-            // Its records are passed over until it declares a topic that is taken.
+            // Its records are skipped until it declares an accepted topic.
             return Ok(true);
         }
         let mut channels = Vec::with_capacity(ids.len());
@@ -317,7 +320,7 @@ impl StreamSource {
         Ok(true)
     }
 
-    /// Position of the channel of a topic; None if it is to be asked for.
+    /// The position of a topic's channel; None if the channel must be requested.
     fn channel_of(&mut self, at: usize, id: u16) -> Result<Option<usize>, StreamError> {
         let framing = &self.producers[at].framing;
         let Some(topics) = framing.topics() else { return Ok(Some(0)) };
@@ -337,7 +340,7 @@ impl StreamSource {
         Ok(known)
     }
 
-    /// A topic that a producer declares among its records.
+    /// Adds a topic that a producer declares among its records.
     fn add_topic(&mut self, at: usize, id: u16) -> io::Result<()> {
         if self.topic(at, id).is_some_and(|topic| !self.filter.takes(&topic.topic)) {
             return Ok(());
@@ -350,7 +353,7 @@ impl StreamSource {
         Ok(())
     }
 
-    /// One of several producers is rejected; an error of the only one ends the recording.
+    /// Rejects a producer. With only one, its error ends the recording.
     fn refuse(&mut self, at: usize, why: &dyn std::fmt::Display) -> io::Result<()> {
         let producer = self.producers.swap_remove(at);
         let text = format!("{}: {why}", producer.name);
@@ -361,9 +364,9 @@ impl StreamSource {
         Ok(())
     }
 
-    /// Waits for data of any producer, and reads it.
+    /// Waits for data from any producer, and reads it.
     fn wait(&mut self) -> io::Result<()> {
-        // A producer that has begun is not read before all have.
+        // A producer that has begun is not read until all have.
         let listens = |producer: &Producer| self.started || !producer.begun;
         let listened: Vec<usize> =
             (0..self.producers.len()).filter(|&at| listens(&self.producers[at])).collect();
@@ -383,7 +386,7 @@ impl StreamSource {
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         self.note_silence(ready.contains(&true));
-        // From the last: who is sent away moves those behind.
+        // From the last, because removing a producer moves those after it.
         for (&at, _) in listened.iter().zip(&ready).rev().filter(|(_, ready)| **ready) {
             if let Err(error) = self.producers[at].read() {
                 self.refuse(at, &error)?;
@@ -395,7 +398,7 @@ impl StreamSource {
         Ok(())
     }
 
-    /// Once.
+    /// Reports silence, once.
     fn note_silence(&mut self, heard: bool) {
         let is_long = self.silent_since.is_some_and(|since| since.elapsed() >= SILENCE);
         if let Some(producer) = self.producers.first().filter(|_| is_long && !heard) {
@@ -440,7 +443,7 @@ impl StreamSource {
         Ok(())
     }
 
-    /// The next record in the bytes that were read, of each producer in turn.
+    /// The next record in the bytes that were read, from each producer in turn.
     fn find(&mut self) -> io::Result<Option<(usize, BufferedRecord)>> {
         let mut looks = self.producers.len();
         while looks > 0 && self.asks_for.is_none() {
@@ -452,7 +455,7 @@ impl StreamSource {
                     self.turn = 0;
                     looks = looks.min(self.producers.len());
                 } else if self.producers[at].begun {
-                    // Its records may be here already.
+                    // Its records may have been read already.
                     looks = self.producers.len();
                 }
                 continue;
@@ -460,7 +463,7 @@ impl StreamSource {
             match self.producers[at].look() {
                 Ok(Next::Record(found)) => return Ok(Some((at, found))),
                 Ok(Next::NeedsMore | Next::Begin) => continue,
-                // It may have more to say.
+                // More may follow.
                 Ok(Next::Topic(id)) => {
                     self.add_topic(at, id)?;
                     looks = self.producers.len();
@@ -474,19 +477,19 @@ impl StreamSource {
     }
 }
 
-/// Whether it is the process or the system that has too much open.
+/// Whether the process or the system has too many open files.
 fn is_full(error: &io::Error) -> bool {
     let full = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     error.raw_os_error().is_some_and(|error| full.contains(&error))
 }
 
-/// Whether there is nobody to let in.
+/// Whether there is no connection to accept.
 fn has_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
 }
 
-/// Position of the channel of a topic, if there is one.
+/// The position of a topic's channel, if there is one.
 fn known_channel(
     wanted: &ChannelConfig,
     channels: &[ChannelConfig],
@@ -505,7 +508,8 @@ fn known_channel(
     }
 }
 
-/// Without a ring: the caller, which knows all channels, divides the memory.
+/// The configuration of a topic, without a ring. The caller knows all channels, and divides the
+/// memory.
 fn config_of(topic: &Topic, latched: &[String]) -> ChannelConfig {
     let schema = Schema {
         name: topic.schema_name.clone(),
@@ -564,7 +568,7 @@ impl Source for StreamSource {
                 let config = config_of(topic, &self.latched);
                 self.channels.push(config);
                 let producer = &mut self.producers[at];
-                // Else it declares others, and looks for all of them again.
+                // Otherwise it declares more topics, and looks up all of them again.
                 if producer.begun {
                     producer.bind(id, channel);
                 }

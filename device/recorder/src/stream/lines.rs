@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A record per line, without its newline.
+//! Parses lines: one record per line, without its newline. [`super::framing`] calls it.
 
 use super::framing::{Place, Step, StreamItem};
 
-/// Bytes to lines.
+/// The parser of lines.
 #[derive(Debug)]
 pub struct Lines {
     line_bytes_max: usize,
-    /// Bytes of the data that were searched already.
+    /// The number of bytes that were searched already.
     searched: usize,
-    /// Within a line that was too long.
+    /// Whether a line was too long, and its rest is being skipped.
     skipping: bool,
 }
 
 impl Lines {
-    /// Lines of up to `bytes_max`. A longer line becomes a record of one byte more, which is
+    /// Lines of up to `line_bytes_max`. A longer line becomes a record of one byte more, which is
     /// counted as lost; the rest is skipped.
     pub fn new(line_bytes_max: usize) -> Lines {
         Lines { line_bytes_max, searched: 0, skipping: false }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records from other programs: through stdin, a FIFO, or a Unix socket with several producers.
+//! `steady record` uses it.
 //!
-//! `docs/spec/record-framing-1.md` is the format. Reading order: [`framing`] (what both framings
-//! have in common), [`lines`] and [`frames`] (bytes to records, no I/O), [`producer`] (one stream
-//! of bytes), [`input`] (all of them, as a [`crate::source::Source`]); [`encode`] is
-//! for the other side.
+//! `docs/spec/record-framing-1.md` is the format. Reading order: [`framing`] (the common part of
+//! all framings), [`lines`] and [`frames`] (bytes to records, no I/O), [`producer`] (one stream of
+//! bytes), [`input`] (all of them, as a [`crate::source::Source`]); [`encode`] is for the
+//! producer's side.
 
 pub mod encode;
 pub mod filter;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One stream of bytes: a pipe, or a connection.
+//! One stream of bytes, from a pipe or a connection. [`super::input`] reads all of them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::framing::{Framing, Place, StreamError, StreamItem};
 
-/// Bytes read at once.
+/// The size of a read.
 const READ_BYTES: usize = 256 << 10;
 
 /// Bytes that were read and not used yet.
@@ -22,7 +22,7 @@ impl Buffer {
         &self.bytes[self.used.clone()]
     }
 
-    /// Reads once; 0 at the end of the stream. Grows until the longest frame fits, then never.
+    /// Reads once; 0 at the end of the stream. The buffer grows until the longest frame fits.
     fn fill(&mut self, from: &mut impl Read) -> io::Result<usize> {
         self.bytes.copy_within(self.used.clone(), 0);
         self.used = 0..self.used.len();
@@ -38,24 +38,24 @@ impl Buffer {
 /// A record in the buffer of its producer.
 #[derive(Debug, Clone)]
 pub struct BufferedRecord {
-    /// Position of its channel in the recording.
+    /// The position of its channel in the recording.
     pub channel: usize,
-    /// Log time and publish time; None: now.
+    /// Log time and publish time; None means the present.
     pub times_ns: Option<(u64, u64)>,
     payload: Range<usize>,
     place: Place,
 }
 
-/// What a producer has next.
+/// The next item of a producer.
 #[derive(Debug)]
 pub enum Next {
     /// A record. It stays in the buffer until the next call.
     Record(BufferedRecord),
-    /// The topics of its beginning are declared.
+    /// The declarations at the beginning are complete.
     Begin,
-    /// One more is, under this identifier.
+    /// One more topic is declared, with this identifier.
     Topic(u16),
-    /// Nothing until more is read.
+    /// More bytes are needed.
     NeedsMore,
     /// The end of the stream.
     Ended,
@@ -64,26 +64,26 @@ pub enum Next {
 /// One stream of bytes.
 #[derive(Debug)]
 pub struct Producer {
-    /// For messages.
+    /// The name for messages.
     pub name: String,
-    /// Where its bytes come from.
+    /// The file to read.
     pub file: File,
-    /// How to understand them.
+    /// The framing of its bytes.
     pub framing: Framing,
-    /// Its identifiers in rising order, and where their channels are in the recording.
+    /// Its identifiers in rising order, with the positions of their channels in the recording.
     pub channels: Vec<(u16, usize)>,
-    /// Whether its begin frame was read,
+    /// Whether its begin frame was read.
     pub declared: bool,
-    /// and its records may be read: their channels are known.
+    /// Whether its records may be read, because their channels are known.
     pub begun: bool,
     buffer: Buffer,
     ended: bool,
-    /// Of the record that was found last.
+    /// The length of the last record.
     used_bytes: usize,
 }
 
 impl Producer {
-    /// A stream that was just opened.
+    /// Makes a producer of a stream that was just opened.
     pub fn new(name: String, file: File, framing: Framing) -> Producer {
         let lines = matches!(framing, Framing::Lines(_));
         Producer {
@@ -99,7 +99,7 @@ impl Producer {
         }
     }
 
-    /// Reads once; to be called when there is data.
+    /// Reads once. Call it when there is data.
     pub fn read(&mut self) -> io::Result<()> {
         self.release();
         match self.buffer.fill(&mut self.file) {
@@ -107,7 +107,7 @@ impl Producer {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // The bytes sent before the connection broke are a whole frame or not; see `look`.
+            // The bytes before the connection broke are a complete frame or not; see `look`.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.ended = true,
             Err(error) => return Err(error),
         }
@@ -118,7 +118,7 @@ impl Producer {
         self.buffer.used.start += std::mem::take(&mut self.used_bytes);
     }
 
-    /// Its identifier means this channel from now on.
+    /// Assigns a channel to an identifier.
     pub fn bind(&mut self, id: u16, channel: usize) {
         let place = self.channels.partition_point(|(known, _)| *known < id);
         self.channels.insert(place, (id, channel));
@@ -137,7 +137,8 @@ impl Producer {
                 StreamItem::Begin => return Ok(Next::Begin),
                 StreamItem::Topic(id) => return Ok(Next::Topic(id)),
                 StreamItem::Record { id, times_ns, payload, place } => {
-                    // Declared, or the framing had refused it; and bound, since it has begun.
+                    // The identifier is declared, or the framing had rejected it; and assigned,
+                    // since the producer has begun.
                     let at = self.channels.binary_search_by_key(&id, |(known, _)| *known);
                     let Some(&(_, channel)) = at.ok().and_then(|at| self.channels.get(at)) else {
                         continue;
@@ -149,7 +150,7 @@ impl Producer {
         }
     }
 
-    /// The bytes of the record that was found last.
+    /// The bytes of the last record.
     pub fn payload(&self, found: &BufferedRecord) -> &[u8] {
         match (found.place, &self.framing) {
             (Place::Framing, Framing::Mcap(mcap)) => mcap.payload(&found.payload),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An encoder that goes on behind blocks that are in the file: for the recovery, and for a recording
-//! that continues a finished segment.
+//! Continues an encoder after existing blocks, for the recovery, and for a recording that continues
+//! a finished segment.
 
 use super::{Encoder, Step};
 use crate::mcap::account::ChannelLedger;
@@ -12,8 +12,8 @@ use crate::mcap::scan::{EndBlock, Scanned};
 use crate::mcap::wire::RECORD_HEAD_BYTES;
 
 impl Encoder {
-    /// Continues a finished segment: its life goes on where its end block is. All blocks in front of
-    /// that are durable. The ledger is the one that the accounts begin with.
+    /// Continues a finished segment. The next block replaces its end block, and all blocks before
+    /// that are durable. The accounts begin with `ledger`.
     pub fn resume_life(&mut self, found: Resumable, ledger: &[ChannelLedger]) {
         let Resumable { life, scanned } = found;
         (self.begun, self.in_file) = (scanned.begun, scanned.begun);
@@ -32,12 +32,12 @@ impl Encoder {
         self.durable = self.number;
     }
 
-    /// Number of the next block.
+    /// The number of the next block.
     pub fn next_block(&self) -> u32 {
         self.number
     }
 
-    /// Continues after the blocks found of a life. Called by the recovery only.
+    /// Continues after the existing blocks of a life. Only the recovery calls it.
     pub(in crate::mcap) fn resume(life: Life, found: Scanned) -> Encoder {
         let mut encoder = Encoder::new(found.layout, found.definitions);
         encoder.life = life;
@@ -51,7 +51,7 @@ impl Encoder {
             encoder.index.metadata[2] = Some(MetadataPlace::default());
         }
         if let Some(EndBlock { offset, padding_end }) = found.end {
-            // Where blocks are missing the tail is shorter than the recorder's would have been.
+            // If blocks are missing, the tail is shorter than the recorder's would have been.
             let between = encoder.seal_offset(offset).checked_sub(padding_end);
             if between.is_some_and(|bytes| bytes == 0 || bytes >= RECORD_HEAD_BYTES as u64) {
                 encoder.step = Step::Ended { end_offset: offset, padding_end };
@@ -63,7 +63,7 @@ impl Encoder {
         encoder
     }
 
-    /// Whether the end block exists. Called by the recovery only.
+    /// Whether the end block exists. Only the recovery calls it.
     pub(in crate::mcap) fn is_ended(&self) -> bool {
         matches!(self.step, Step::Ended { .. })
     }

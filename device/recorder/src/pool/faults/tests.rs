@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recorder makes of each fault. The account is the oracle: received = buffered + written +
-//! lost at any moment, what is durable is there after a power cut at that moment, and what earlier
-//! recordings left is there afterwards.
+//! Tests a recorder with each fault. The account is the oracle: received = buffered + written +
+//! lost at any moment. Durable records are there after a power cut at that moment, and so are the
+//! kept records of earlier recordings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +30,8 @@ use crate::pool::meters::{Ended, Meters, RecordingState};
 const RECORD_BYTES: usize = 1_000;
 const EVER: u64 = u64::MAX;
 const LONG: Duration = Duration::from_secs(60);
-/// At each moment, next to the one that loses all that is not durable.
+/// The number of power cuts at each moment, in addition to the one that loses all data that is not
+/// durable.
 const TORN_CUTS: u64 = 6;
 const ENGINES: [EngineChoice; 2] = [EngineChoice::Best, EngineChoice::Pwrite];
 
@@ -71,7 +72,7 @@ fn filled_pool(engine: EngineChoice) -> (tempfile::TempDir, RecorderConfig) {
     let dir = tempfile::tempdir().unwrap();
     let config = config(dir.path(), engine);
     let mut last = 0;
-    // A segment that was prepared and not needed is filled by another recording.
+    // Another recording fills a segment that was prepared and not needed.
     while last == 0 || found(dir.path()).values().any(Vec::is_empty) {
         let more = if last == 0 { 2_000 } else { 10 };
         let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
@@ -87,7 +88,7 @@ fn record(log_time_ns: u64) -> Vec<u8> {
     (0..bytes).map(|at| (at as u64).wrapping_mul(log_time_ns) as u8).collect()
 }
 
-/// Log times of this recording.
+/// The first log time of this recording.
 const OURS: u64 = 1_000_000;
 
 fn append(channels: &mut [Channel], log_times_ns: std::ops::Range<u64>, every: Duration) {
@@ -103,7 +104,7 @@ fn append(channels: &mut [Channel], log_times_ns: std::ops::Range<u64>, every: D
     }
 }
 
-/// Log times by segment, after recovery; every record is as it was appended.
+/// The log times by segment, after recovery. It checks that every record is unchanged.
 fn found(dir: &Path) -> BTreeMap<PathBuf, Vec<u64>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -113,7 +114,7 @@ fn found(dir: &Path) -> BTreeMap<PathBuf, Vec<u64>> {
         }
         let recovered = recover_file(&path, true).unwrap();
         let times: &mut Vec<u64> =
-            // It is called otherwise with and without records.
+            // The suffix depends on whether the segment has records.
             found.entry(PathBuf::from(path.file_stem().unwrap())).or_default();
         if recovered.found.contents.is_none() {
             continue;
@@ -132,7 +133,7 @@ fn ours(found: &BTreeMap<PathBuf, Vec<u64>>) -> u64 {
     found.values().flatten().filter(|time| **time >= OURS).count() as u64
 }
 
-/// Segments of the earlier recording that are not whole any more; one may have been continued.
+/// The segments of the earlier recording that have lost records; one may have been continued.
 fn kept_lost(before: &BTreeMap<PathBuf, Vec<u64>>, after: &BTreeMap<PathBuf, Vec<u64>>) -> usize {
     before.iter().filter(|(path, times)| !after[*path].starts_with(times)).count()
 }
@@ -153,7 +154,7 @@ struct Run {
 }
 
 impl Run {
-    /// Over a pool that an earlier recording has filled.
+    /// Starts a recording over a pool that an earlier one has filled.
     fn start(engine: EngineChoice, faults: &[Fault]) -> Run {
         Run::start_with(engine, faults, false, OnFailure::Wait)
     }
@@ -183,14 +184,14 @@ impl Run {
         self.channels[0] = self.recorder.add_channel(&config).unwrap();
     }
 
-    /// The segment in use, if the device lets the writer thread get to it and room is left.
+    /// Keeps the segment in use, if the device lets the writer thread get there and room is left.
     fn keep(&mut self, name: &str) {
         if let Ok(kept) = self.recorder.keeper().pin(name, Duration::from_nanos(1)) {
             self.kept.extend(kept.incident.segments);
         }
     }
 
-    /// Nothing has overwritten what was kept.
+    /// Checks that nothing has overwritten the kept segments.
     fn check_kept(&self, dir: &Path) {
         for kept in &self.kept {
             let names = ["mcap", "unused"].map(|end| dir.join(format!("{}.{end}", kept.file)));
@@ -200,7 +201,7 @@ impl Run {
         }
     }
 
-    /// Of all channels.
+    /// The sum of all channels.
     fn account(&self) -> Account {
         self.recorder.registry().total()
     }
@@ -209,7 +210,7 @@ impl Run {
         of(self.recorder.meters()).load(Ordering::Relaxed)
     }
 
-    /// What a power cut leaves now has all that is durable, whichever sectors of the other writes
+    /// Checks that all durable records survive a power cut now, whichever sectors of other writes
     /// have arrived.
     fn check_crash(&self) -> BTreeMap<PathBuf, Vec<u64>> {
         (0..TORN_CUTS).for_each(|seed| drop(self.check_cut(Some(seed))));
@@ -239,7 +240,8 @@ impl Run {
         matches!(self.recorder.meters().state(), RecordingState::Waiting { .. })
     }
 
-    /// Ends it; everything is durable or lost, and the first is there. Returns what is lost.
+    /// Ends the recording, and checks that each record is durable or lost and that durable ones are
+    /// there. Returns the number of lost ones.
     fn finish(mut self, ended: Ended) -> (u64, BTreeMap<PathBuf, Vec<u64>>, Run) {
         let report = self.recorder.finish().unwrap();
         assert_eq!(report.ended, ended);
@@ -300,7 +302,7 @@ fn writes_that_fail_for_a_while_cost_nothing() {
 #[test]
 fn what_a_failed_sync_has_dropped_is_written_again_or_counted_as_lost() {
     for (engine, page_cache) in [(ENGINES[0], false), (ENGINES[1], false), (ENGINES[1], true)] {
-        // More than the buffers hold is in the cache.
+        // More data than the buffers hold is in the cache.
         let late = fault(When::Syncs(4..5), How::Late(ms(100)));
         let lost = fault(When::Syncs(5..6), How::LoseCache(libc::EIO));
         let mut run = Run::start_with(engine, &[late, lost], page_cache, OnFailure::Wait);
@@ -308,7 +310,7 @@ fn what_a_failed_sync_has_dropped_is_written_again_or_counted_as_lost() {
         run.recorder.flush(LONG);
         run.check_crash();
         let (lost, found, _) = run.finish(Ended::Finished);
-        // What lies behind a lost block counts as lost, and is found if it is there.
+        // Records after a lost block count as lost, but are found if they are there.
         assert!(ours(&found) >= 400 - lost);
     }
 }
@@ -317,7 +319,7 @@ fn what_a_failed_sync_has_dropped_is_written_again_or_counted_as_lost() {
 fn what_a_failed_write_has_dropped_is_written_again() {
     for (engine, page_cache) in [(ENGINES[0], false), (ENGINES[1], false), (ENGINES[1], true)] {
         let lost = fault(When::Writes(9..10), How::LoseCache(libc::EIO));
-        // The blocks before it are in the cache only.
+        // The blocks before it are only in the cache.
         let late = fault(When::Syncs(0..EVER), How::Late(ms(60)));
         let mut run = Run::start_with(engine, &[late, lost], page_cache, OnFailure::Wait);
         run.append(0..100, ms(1));
@@ -356,8 +358,8 @@ fn a_place_that_cannot_be_written_costs_one_segment_and_what_was_on_its_way() {
     }
 }
 
-/// Returns how many segments failed. On a busy machine the sync that fails may come before anything
-/// is written to the place that goes bad.
+/// Returns the number of failed segments. On a busy machine the failing sync may come before any
+/// write to the bad place.
 fn segments_that_a_bad_place_costs(engine: EngineChoice) -> u64 {
     let slow = fault(When::Syncs(0..EVER), How::Late(ms(30)));
     let bad = fault(When::Again(30_000..240_000, 1..EVER), How::Fail(libc::EIO));
@@ -383,7 +385,8 @@ fn a_place_that_goes_bad_before_a_sync_costs_one_segment() {
 #[test]
 fn a_next_segment_that_fails_early_is_tried_again_when_it_is_needed() {
     for engine in ENGINES {
-        // The copy of the definitions, in each segment: the next one fails twice, and then once more.
+        // The copy of the definitions in each segment: the next one fails twice, and then once
+        // more.
         let bad = fault(When::Again(252 << 10..256 << 10, 0..3), How::Fail(libc::EIO));
         let mut run = Run::start(engine, &[bad]);
         run.append(0..400, ms(1));
@@ -457,7 +460,7 @@ fn any_fault() -> impl Strategy<Value = Fault> {
     })
 }
 
-/// Random schedules, in `make soak` many more of them.
+/// Random schedules; `make soak` runs many more of them.
 fn schedules() -> ProptestConfig {
     let cases = std::env::var("STEADY_FAULT_SCHEDULES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig { cases: cases.unwrap_or(12), max_shrink_iters: 20, ..ProptestConfig::default() }

@@ -65,14 +65,14 @@ fn an_error_names_the_file_and_the_cause_once() {
     fs::write(&file, "").unwrap();
     let error = open(&file, 2, BYTES, &mut |_| ()).unwrap_err();
     assert_eq!(error.to_string(), format!("{}: not a directory", file.display()));
-    // What prints the chain of causes must not say it twice.
+    // A program that prints the chain of causes must not print it twice.
     assert!(std::error::Error::source(&error).is_none());
 }
 
 #[test]
 fn a_pool_of_other_sizes_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
-    // As large as the configuration allows at least.
+    // At least as large as the configuration allows.
     const BYTES: u64 = 256 << 10;
     drop(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
     let smaller = open(dir.path(), 2, BYTES, &mut |_| ()).unwrap_err().to_string();
@@ -145,7 +145,7 @@ fn an_incident_keeps_what_reaches_into_its_time_and_leaves_two_segments() {
     for now_ns in [100, 200, 300] {
         begin(&mut pool, now_ns);
     }
-    // It is prepared, and nothing is in it.
+    // It is prepared and empty.
     pool.open_oldest().unwrap();
     let kept = pool.keep("a", ns(100), moment(310)).unwrap();
     let sequences: Vec<u64> = kept.incident.segments.iter().map(|one| one.sequence).collect();
@@ -213,12 +213,12 @@ proptest! {
     }
 }
 
-/// Space that is to stay free stays free, even if others take some while segments are made.
+/// The configured space stays free, even if other files take some while segments are made.
 #[test]
 fn fewer_segments_are_made_if_others_take_the_space() {
     let dir = tempfile::tempdir().unwrap();
     let stat = rustix::fs::statvfs(dir.path()).unwrap();
-    // More than there will ever be.
+    // More than the file system has.
     let keep_free_bytes = (stat.f_blocks * stat.f_frsize).max(1);
     let wanted = Making {
         dir: dir.path(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rotation: the change from one segment to the next.
+//! Rotation: the change from one segment to the next, as a part of the stage.
 //!
-//! Records wait only until the data of the full segment are durable. Otherwise a power cut could
-//! leave a hole between two segments. A [`Job`] has prepared the next segment before; another
+//! Records wait only until the data of the full segment is durable. Otherwise a power cut could
+//! leave a hole between two segments. A [`Job`] has prepared the next segment before; another job
 //! writes the summary of the full one while records are written.
 
 use std::fs::File;
@@ -30,32 +30,33 @@ pub(super) struct InUse {
     pub(super) holds_records: bool,
 }
 
-/// A segment that gets its summary.
+/// A full segment whose summary is being written.
 pub(super) struct Ending {
     pub(super) job: Job,
     pub(super) sequence: u64,
 }
 
-/// A segment that gets its head for its next life.
+/// The next segment, whose head for its next life is being written.
 pub(super) struct Next {
     pub(super) job: Job,
     pub(super) identity: Identity,
     created_ns: u64,
-    /// Those of its definitions.
+    /// The mark of its definitions.
     begun: Mark,
-    /// Its life goes on.
+    /// Set if the recording continues this segment.
     resumed: Option<Box<Resumable>>,
-    /// It failed, and is tried again when it is needed.
+    /// Whether it failed, and is tried again when it is needed.
     pub(super) rests: bool,
 }
 
 impl Stage {
-    /// Ends the segment in use. Its records are durable then, and its end block; the rest is on its
-    /// way. Its opened gate need not become durable: the recovery opens it if the power fails.
+    /// Ends the segment in use. Its records and its end block are durable afterwards; the rest is
+    /// in flight. Its opened gate need not become durable, because the recovery opens it after a
+    /// power cut.
     fn end_segment(&mut self) -> Result<(), Stop> {
         self.flush()?;
         if self.is_last() {
-            // The last account in the file then says what became of all.
+            // Then the last account in the file has the fate of all records.
             self.sync_now()?;
         }
         self.snapshot();
@@ -93,7 +94,7 @@ impl Stage {
         self.parts.when_full == WhenFull::Stop && self.begun >= usable
     }
 
-    /// Ends the recording: the segment in use, if any, is whole and durable then.
+    /// Ends the recording. The segment in use, if any, is complete and durable afterwards.
     pub fn finish(&mut self) -> Result<(), Stop> {
         self.finishing = true;
         if self.file.is_some() {
@@ -107,7 +108,7 @@ impl Stage {
         Ok(())
     }
 
-    /// A segment that was prepared and not needed has lost what was in it.
+    /// Renames a segment that was prepared and not needed, because it has lost its records.
     fn settle_names(&mut self) {
         if let Some(renamer) = self.parts.renamer.take() {
             renamer.finish();
@@ -120,8 +121,8 @@ impl Stage {
         }
     }
 
-    /// Prepares a segment for the first record if no other record is lost by that. Otherwise a user
-    /// who starts recorders that receive nothing would lose all kept records.
+    /// Prepares a segment for the first record, if this destroys no other record. Otherwise,
+    /// starting recorders that receive nothing would destroy all kept records.
     pub fn begin_early(&mut self) {
         if self.parts.pool.has_empty() && self.parts.resumed.is_none() {
             self.look_ahead_now();
@@ -131,7 +132,7 @@ impl Stage {
     /// Begins the next life of the oldest segment.
     pub(super) fn next_segment(&mut self) -> Result<(), Stop> {
         if self.next.is_none() {
-            // With two segments it is the one that is ending.
+            // With two segments, the next one is still ending.
             self.wait_for_all()?;
         }
         loop {
@@ -176,11 +177,12 @@ impl Stage {
         self.flight.begin_segment();
         self.send(place)?;
         self.take_free_slot()?;
-        // Definitions that were declared since the segment was prepared.
+        // Definitions that were declared after the segment was prepared.
         self.send_added()
     }
 
-    /// From here on the oldest segment is gone, but not before a sync has worked.
+    /// Prepares the oldest segment, whose records are gone from here on. It does so only after a
+    /// sync has succeeded.
     fn prepare_next(&mut self) -> Result<(), PoolError> {
         if let Some((resumed, file)) = self.parts.resumed.take() {
             let (identity, created_ns) = (resumed.life.identity, resumed.life.created_ns);
@@ -193,7 +195,7 @@ impl Stage {
         Ok(())
     }
 
-    /// One that cannot be opened does not stop the others. That of the segment in use is none.
+    /// Opens the oldest usable segment. It skips one that cannot be opened, and that in use.
     fn open_oldest(&mut self) -> Result<(File, u64), PoolError> {
         loop {
             let in_use = self.file.as_ref().map(|in_use| in_use.identity.sequence);
@@ -206,14 +208,15 @@ impl Stage {
         }
     }
 
-    /// A segment cannot be used any more.
+    /// Reports that a segment can no longer be used.
     fn lacks(&self, text: &str) {
         count(&self.parts.meters.failed_segments, 1);
         diagnostic!("steady: {text}");
         self.parts.meters.set_trouble(text.into());
     }
 
-    /// The file of the segment in use may have been removed: what is in it is gone when it is closed.
+    /// Checks whether the file of the segment in use was removed. Its records are gone when it is
+    /// closed.
     fn check_is_there(&mut self) {
         let Some(InUse { file, identity, .. }) = &self.file else { return };
         let sequence = identity.sequence;
@@ -236,11 +239,11 @@ impl Stage {
         self.begun += 1;
         let (encoder, disk) = (&self.parts.encoder, &mut self.parts.disk);
         let probe = (!self.sync_worked).then_some(Step::Sync);
-        // The old summary must be gone before anything else of the old life is overwritten.
+        // The old summary must be gone before any other part of the old life is overwritten.
         let copy = encoder.definitions_copy(disk.buffer(COPY), identity, created_ns);
         let copy = copy.map(|copy| Step::Write(COPY, copy));
         let head = Step::Write(HEAD, encoder.head(disk.buffer(HEAD), identity, created_ns));
-        // Its end block would be taken for a block that a failure of the device has lost.
+        // Otherwise its end block would look like a block that a device failure has lost.
         let end = resumed.as_ref().map(|resumed| {
             let place = resumed.end_block();
             disk.buffer(TAIL)[..place.bytes].fill(0);
@@ -254,7 +257,7 @@ impl Stage {
         self.run_jobs();
     }
 
-    /// Prepares the next segment when it is time, once: if that fails, the change of segment tries
+    /// Prepares the next segment when it is time, once. If that fails, the change of segment tries
     /// again.
     pub(super) fn look_ahead(&mut self) {
         let free = self.next.is_none() && self.ending.is_none() && !self.is_last();

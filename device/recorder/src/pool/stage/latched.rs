@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Latched topics: the last message of each is repeated in front of every new segment.
+//! Latched topics: the stage repeats the last message of each at the beginning of every new
+//! segment.
 //!
-//! A ring that has wrapped, or one segment of it, can be replayed. Only the writer thread keeps a
-//! copy: an append costs what it costs for other topics.
+//! A pool that has wrapped, or a single segment of it, can therefore be replayed. Only the writer
+//! thread keeps a copy, so an append costs the same as for other topics.
 
 use super::{Full, Message, Stage, Stop};
 use crate::mcap::encoder::FileRange;
@@ -18,21 +19,21 @@ pub struct Held {
 /// The state of a channel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Latch {
-    /// It is not latched.
+    /// The channel is not latched.
     #[default]
     Off,
-    /// No message has come yet.
+    /// The channel is latched, and has no message yet.
     Empty,
     Holds(Held),
 }
 
 impl Latch {
-    /// A message came.
+    /// Keeps a copy of a message.
     pub(super) fn note(&mut self, message: &Message<'_>) {
         if matches!(self, Latch::Off) {
             return;
         }
-        // The memory of the message before is used again.
+        // The memory of the previous message is reused.
         let mut held = match std::mem::take(self) {
             Latch::Holds(held) => held,
             Latch::Off | Latch::Empty => Held::default(),
@@ -46,7 +47,7 @@ impl Latch {
 }
 
 impl Stage {
-    /// In front of the first message of a segment, whose log time they get.
+    /// Repeats all latched messages before the first message of a segment, with its log time.
     pub(super) fn repeat_latched(&mut self, log_time_ns: u64) -> Result<(), Stop> {
         self.repeats_due = false;
         for channel in 0..self.parts.latches.len() {
@@ -59,7 +60,7 @@ impl Stage {
         loop {
             let Latch::Holds(held) = &self.parts.latches[channel] else { return Ok(()) };
             let message = Message {
-                // At most 10,000 channels: the configuration was checked.
+                // At most 10,000 channels; the configuration was checked.
                 channel: channel as u16,
                 sequence: held.sequence,
                 log_time_ns,
@@ -70,7 +71,7 @@ impl Stage {
             match pushed {
                 Ok(()) => return Ok(()),
                 Err(Full::Block) => self.flush_repeated()?,
-                // All together take a quarter of a segment: the configuration was checked.
+                // All together take at most a quarter of a segment; the configuration was checked.
                 Err(error) => {
                     self.parts.meters.set_trouble(format!("a latched message: {error}"));
                     return Ok(());

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handles a failing device: tries again until it works, and finds out which blocks are on the
-//! medium.
+//! Handles a failing device: retries until it works, and finds out which blocks are on the medium.
 //!
-//! Called by [`super`] as soon as a write or sync has failed. Nothing else runs meanwhile, so the
+//! [`super`] calls it as soon as a write or sync has failed. Nothing else runs meanwhile, so the
 //! state of the medium cannot change before it is counted; the rings take new records.
 //!
 //! A failure makes all data uncertain that was written since the last successful sync. The kernel
@@ -27,27 +26,27 @@ use crate::pool::meters::{RecordingState, count};
 use crate::read_only::refuse_read_only;
 use crate::source::now_ns;
 
-/// From one attempt to the next: twice as long each time.
+/// The pauses between attempts: the first and the longest. Each is twice as long as the one before.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
-/// A place that cannot be written for so long, while a sync works, is bad.
+/// A place is bad if it cannot be written for this time while syncs succeed.
 const BAD_AFTER: Duration = Duration::from_secs(2);
-/// The end of a recording waits no longer than this for a device that fails.
+/// The longest wait for a failing device at the end of a recording.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(5);
 
-/// Since the first failure.
+/// The state since the first failure.
 #[derive(Debug)]
 pub(super) struct Trouble {
     since_ns: u64,
     pause: Duration,
-    /// Since when a sync works and a write does not.
+    /// The time since which syncs succeed and a write does not.
     bad_since_ns: Option<u64>,
-    /// The segment in use has a bad place: what cannot be written is lost.
+    /// Whether the segment in use has a bad place. Data that cannot be written is lost.
     given_up: bool,
-    /// Some written blocks are not on the medium.
+    /// Whether some written blocks are not on the medium.
     segment_lost: bool,
 }
 
-/// What an attempt failed at.
+/// The failed part of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Culprit {
     Device,
@@ -64,7 +63,7 @@ fn device(error: io::Error) -> (Culprit, io::Error) {
 }
 
 impl Stage {
-    /// Something that was done has failed.
+    /// Handles a failed operation.
     pub(super) fn after_failure(&mut self) -> Result<(), Stop> {
         let mut first = None;
         for done in self.parts.disk.settle() {
@@ -81,7 +80,7 @@ impl Stage {
         first.map_or(Ok(()), |(what, error)| self.retry(what, error))
     }
 
-    /// Whether a sync that ended well can be believed.
+    /// Whether the result of a successful sync can be trusted.
     pub(super) fn file_system_takes(&self, done: &Done) -> io::Result<()> {
         let in_use = self.file.as_ref().map(|in_use| &in_use.file);
         let of_job = || {
@@ -94,7 +93,7 @@ impl Stage {
         }
     }
 
-    /// Until all that was sent is durable or lost, and the device works.
+    /// Retries until all submitted data is durable or lost, and the device works.
     pub(super) fn retry(&mut self, what: DiskOp, error: io::Error) -> Result<(), Stop> {
         let mut why = format!("{}: {error}", self.describe(what));
         self.suspect(what == DiskOp::Sync);
@@ -136,7 +135,7 @@ impl Stage {
         })
     }
 
-    /// Tells what is wrong, and waits a while, unless nobody wants to wait.
+    /// Reports the failure, and waits a while, unless the configuration says not to wait.
     pub(super) fn suffer(&mut self, why: &str) -> Result<(), Stop> {
         self.parts.meters.set_trouble(why.into());
         let trouble = self.trouble_since_now();
@@ -172,7 +171,7 @@ impl Stage {
         self.redo_next()
     }
 
-    /// What the device did with the only thing that it was asked for.
+    /// The result of the single operation in flight.
     fn outcome(&mut self) -> io::Result<()> {
         let mut outcome = Ok(());
         for done in self.parts.disk.settle() {
@@ -182,7 +181,7 @@ impl Stage {
         outcome
     }
 
-    /// Where the blocks are in file and buffers is as it was: the failed writes are made again.
+    /// Repeats the failed writes. The places of blocks in file and buffers are unchanged.
     fn write_sent(&mut self) -> io::Result<()> {
         for (slot, place) in self.flight.on_their_way() {
             self.write(slot, place);
@@ -192,7 +191,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Whether the device syncs at all; any file of the pool shows that.
+    /// Whether the device can sync at all; any file of the pool shows that.
     fn sync_any(&mut self) -> io::Result<()> {
         let next = self.next.as_ref().map(|next| next.job.file());
         let job = self.ending.as_ref().map(|ending| ending.job.file()).or(next);
@@ -203,7 +202,7 @@ impl Stage {
         self.outcome()
     }
 
-    /// Makes durable what was written since the last good sync, as far as it is there.
+    /// Makes all surviving data durable that was written since the last successful sync.
     fn secure(&mut self) -> Attempt {
         let written: Vec<(FileRange, usize)> = self.flight.written().collect();
         if written.is_empty() {
@@ -220,7 +219,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Returns how many blocks, from the first, are there.
+    /// Returns the number of blocks, from the first, that are there.
     fn write_again(&mut self, written: &[(FileRange, usize)]) -> io::Result<usize> {
         let Some(InUse { identity, .. }) = self.file else { return Ok(0) };
         let (buffered, gone): (Vec<_>, Vec<_>) =
@@ -233,7 +232,8 @@ impl Stage {
                 there = number;
             }
         }
-        // Not the one with the block in the making; the others are done with: all was sent.
+        // A buffer other than that of the block in progress. The rest are free, because all was
+        // submitted.
         let spare = (self.slot + 1) % blocks_used(self.parts.encoder.largest_layout());
         for (number, &(place, _)) in gone {
             if number < there && !self.is_restored(spare, place)? {
@@ -243,7 +243,7 @@ impl Stage {
         Ok(there)
     }
 
-    /// An error only if the place may become good again.
+    /// Whether a block was written again. An error means that the place may recover.
     fn is_written_again(&mut self, slot: usize, place: FileRange) -> io::Result<bool> {
         self.write(slot, place);
         match self.outcome() {
@@ -252,7 +252,7 @@ impl Stage {
         }
     }
 
-    /// From what is read back.
+    /// Whether a block was restored from data that was read back.
     fn is_restored(&mut self, slot: usize, place: FileRange) -> io::Result<bool> {
         let Some(InUse { file, identity, .. }) = &self.file else { return Ok(false) };
         let (read, identity) = (self.parts.disk.read_back(file, slot, place), *identity);
@@ -265,8 +265,8 @@ impl Stage {
         Ok(is_there && self.is_written_again(slot, place)?)
     }
 
-    /// While records go into another segment, a summary that cannot be written is not waited for:
-    /// the recovery makes it.
+    /// Repeats the write of a summary. While records go into another segment, it does not wait: the
+    /// recovery can write the summary.
     fn redo_ending(&mut self) -> Attempt {
         let Some(Ending { mut job, sequence }) = self.ending.take() else { return Ok(()) };
         let ended = self.redo(&mut job, Culprit::Ending);
@@ -277,7 +277,8 @@ impl Stage {
         Ok(())
     }
 
-    /// While records go into another segment, the next one can wait until it is needed.
+    /// Repeats the preparation of the next segment. While records go into another segment, this can
+    /// wait.
     fn redo_next(&mut self) -> Attempt {
         let Some(mut next) = self.next.take_if(|next| !next.rests) else { return Ok(()) };
         let ended = self.redo(&mut next.job, Culprit::Next);
@@ -313,8 +314,8 @@ impl Stage {
         u128::from(now_ns - since_ns) >= BAD_AFTER.as_nanos()
     }
 
-    /// Does without the place that is bad, if that costs no more than one segment; true if there is
-    /// nothing to wait for then. Otherwise the next attempt makes durable what is there before it.
+    /// Gives up the bad place, if that costs at most one segment. Returns true if nothing is left
+    /// to wait for. Otherwise the next attempt makes the data before the place durable.
     fn give_up(&mut self, culprit: Culprit) -> bool {
         let sequence = match culprit {
             Culprit::Device => return false,
@@ -349,7 +350,7 @@ impl Stage {
         }
     }
 
-    /// The end of a recording whose device failed.
+    /// Ends a recording whose device failed.
     pub fn abandon(&mut self) {
         self.parts.disk.settle();
         self.flight.fail(self.slot);
@@ -371,7 +372,7 @@ impl Stage {
     }
 }
 
-/// Whether these bytes are the block that was sent to this place.
+/// Whether these bytes are the block that was submitted for this place.
 fn is_block(bytes: &[u8], identity: Identity, place: FileRange) -> bool {
     BlockRecord::get(bytes).is_some_and(|record| {
         record.identity == identity && record.offset == place.offset && record.fits(bytes)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The records of a chunk, decompressed and checked. No length is trusted.
+//! Decompresses and checks the records of a chunk. It trusts no length.
 
 use std::io::{self, Read};
 
 use super::Problem;
 use crate::mcap::wire::Get;
 
-/// Larger chunks are refused, compressed or not: they are held in memory.
+/// The limit of chunks, compressed or not, because they are held in memory.
 pub(super) const CHUNK_BYTES_MAX: u64 = 256 << 20;
-/// What a hostile size may reserve before a byte of it has come.
+/// The memory that a hostile size may reserve before any data has come.
 const RESERVED_BYTES_MAX: u64 = 4 << 20;
 
-/// Out of the content of a chunk record.
+/// The records in the content of a chunk record.
 pub(super) fn records(content: &[u8]) -> Result<Vec<u8>, Problem> {
     let mut get = Get::new(content);
     let field = || Problem::Field { field: "a chunk" };
@@ -43,7 +43,7 @@ pub(super) fn records(content: &[u8]) -> Result<Vec<u8>, Problem> {
     Ok(records)
 }
 
-/// One byte more than there should be, at the most.
+/// Reads at most one byte more than expected.
 fn read(from: impl Read, length: u64) -> io::Result<Vec<u8>> {
     let mut records = Vec::with_capacity(length.min(RESERVED_BYTES_MAX) as usize);
     from.take(length + 1).read_to_end(&mut records)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schemas and channels of MCAP files, as topics.
+//! Converts the schemas and channels of MCAP files to topics.
 //!
-//! Ids are those of one file; topics are those of the stream. The same channel of several files, or
-//! twice in one, is one topic.
+//! Ids belong to one file; topics belong to the stream. The same channel of several files, or twice
+//! in one, is one topic.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,16 +11,16 @@ use crate::config::{CHANNELS_MAX, Schema};
 use crate::mcap::wire::Get;
 use crate::stream::frames::{DECLARED_BYTES_MAX, Topic};
 
-/// Where metadata and attachments go.
+/// The prefix of the topics for metadata and attachments.
 const TOPIC_PREFIX: &str = "/mcap/";
 const ENCODING: &str = "mcap";
-/// What MCAP has as no name. A recorder takes that for no schema.
+/// The name for an MCAP schema without one. A recorder takes an empty name for no schema.
 const UNNAMED: &str = "unnamed";
 
 #[derive(Debug)]
 pub(super) struct Declared {
     schemas: HashMap<u16, Schema>,
-    /// Of one file: content of the record, and identifier of the topic.
+    /// The channels of the present file: content of the record, and identifier of the topic.
     channels: HashMap<u16, (Vec<u8>, u16)>,
     topics: BTreeMap<u16, Topic>,
     names: HashMap<String, u16>,
@@ -44,7 +44,7 @@ impl Declared {
         &self.topics
     }
 
-    /// Ids begin again.
+    /// Begins a file, in which ids begin again.
     pub(super) fn begin_file(&mut self) {
         self.schemas.clear();
         self.channels.clear();
@@ -164,7 +164,7 @@ fn get_channel(content: &[u8]) -> Option<(u16, u16, Topic)> {
     Some((id, schema, topic))
 }
 
-/// Whether metadata, or an attachment, is one.
+/// Checks that metadata, or an attachment, is well-formed.
 pub(super) fn check(is_attachment: bool, content: &[u8]) -> Result<(), Problem> {
     if !is_attachment {
         let mut get = Get::new(content);

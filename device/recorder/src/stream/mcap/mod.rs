@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A stream or file of MCAP, as any writer makes it. No I/O; no length is trusted.
+//! Parses a stream or file of MCAP from any program. It does no I/O, and trusts no length.
+//! [`super::framing`] calls it.
 //!
-//! Several files may follow each other. Chunks are decompressed and checked as a whole before any of
-//! their messages counts. The summary is skipped, since the data says all. Metadata and attachments
-//! become records of two topics, from which an export makes what they were.
+//! Several files may follow each other. A whole chunk is decompressed and checked before any of its
+//! messages counts. The summary is skipped, since the data section has everything. Metadata and
+//! attachments become records of two topics, from which an export restores them.
 
 mod chunk;
 mod declared;
@@ -19,16 +20,17 @@ use super::framing::{Place, Problem, Step, StreamError, StreamItem};
 use crate::mcap::private::PROFILE_BYTES_MAX;
 use crate::mcap::wire::{Get, MAGIC, MESSAGE_HEAD_BYTES, RECORD_HEAD_BYTES, op};
 
-/// Key of a channel's metadata that says which MCAP record a message is: `metadata` or `attachment`.
+/// The key in a channel's metadata for the MCAP record that a message was: `metadata` or
+/// `attachment`.
 pub const RECORD_KEY: &str = "steadyio.record";
-/// An attachment. Nothing else here has this opcode.
+/// The opcode of an attachment. No other record here has it.
 const ATTACHMENT: u8 = 0x09;
 /// Reserved by the specification.
 const OPCODE_INVALID: u8 = 0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Of a file; before it nothing, or another one.
+    /// The magic of a file, at the start or after another file.
     Magic,
     Header,
     Data,
@@ -36,26 +38,26 @@ enum Phase {
     EndMagic,
 }
 
-/// Bytes to records; see the module's head.
+/// The parser.
 #[derive(Debug)]
 pub struct McapStream {
     offset: u64,
     phase: Phase,
     files: u64,
-    /// Of a record that means nothing here.
+    /// The rest of a record to skip.
     skip_bytes: u64,
     begun: bool,
     declared: Declared,
-    /// Records of the chunk that is being read, and how far they are.
+    /// The records of the present chunk, and the position in them.
     chunk: Vec<u8>,
     chunk_at: usize,
-    /// Of the file from its first byte.
+    /// The checksum of the file from its first byte.
     data_crc: Hasher,
     last_times_ns: Option<(u64, u64)>,
     profile: String,
 }
 
-/// A record, and where its content lies.
+/// A record, and the place of its content.
 struct Found<'a> {
     opcode: u8,
     content: &'a [u8],
@@ -64,7 +66,7 @@ struct Found<'a> {
 }
 
 impl McapStream {
-    /// Of channels whose records have so many bytes at most.
+    /// Parses channels whose records have at most this number of bytes.
     pub fn new(record_bytes_max: u32) -> McapStream {
         McapStream {
             offset: 0,
@@ -86,12 +88,12 @@ impl McapStream {
         self.declared.topics()
     }
 
-    /// Of the first file.
+    /// The profile of the first file.
     pub fn profile(&self) -> &str {
         &self.profile
     }
 
-    /// The decompressed bytes that a record of [`Place::Framing`] lies in.
+    /// The decompressed bytes with a record of [`Place::Framing`].
     pub fn own(&self) -> &[u8] {
         &self.chunk
     }
@@ -100,7 +102,7 @@ impl McapStream {
         StreamError { offset: self.offset, problem }
     }
 
-    /// As [`super::framing::Framing::next`].
+    /// See [`super::framing::Framing::next`].
     pub fn next(&mut self, data: &[u8], ended: bool) -> Result<Option<Step>, StreamError> {
         let found = self.step(data, ended).map_err(|problem| self.error(problem))?;
         if let Some(step) = &found {
@@ -131,7 +133,7 @@ impl McapStream {
         }
     }
 
-    /// At the beginning or the end of a file.
+    /// Handles the magic at the beginning or the end of a file.
     fn magic(&mut self, data: &[u8]) -> Result<Option<Step>, Problem> {
         let known = data.len().min(MAGIC.len());
         if data[..known] != MAGIC[..known] {
@@ -170,12 +172,12 @@ impl McapStream {
         let Some(content) = get.bytes(length as usize) else { return Ok(None) };
         let (start, place) = (RECORD_HEAD_BYTES, Place::Input);
         let what = self.meaning(&Found { opcode, content, start, place })?;
-        // What needs its topics to be known first is looked at again then.
+        // A record that needs its topics to be known first is returned again then.
         let bytes = if self.is_held_back(&what, opcode) { 0 } else { start + content.len() };
         Ok(Some(Step { bytes, what }))
     }
 
-    /// Whether the record is more than a list of others.
+    /// Whether the record is more than a list of other records.
     fn means_anything(&self, opcode: u8) -> bool {
         match self.phase {
             Phase::Summary => matches!(opcode, op::FOOTER | op::HEADER),
@@ -194,7 +196,7 @@ impl McapStream {
         }
     }
 
-    /// Whether something had to be said before this record.
+    /// Whether another item must be returned before this record.
     fn is_held_back(&self, what: &StreamItem, opcode: u8) -> bool {
         let is_record = matches!(opcode, op::MESSAGE | op::METADATA | ATTACHMENT);
         let ends = opcode == op::DATA_END && *what == StreamItem::Begin;
@@ -245,7 +247,7 @@ impl McapStream {
         Ok(StreamItem::Record { id, times_ns: Some(times_ns), payload, place: found.place })
     }
 
-    /// Metadata and attachments, with the time of the message before.
+    /// A record of metadata or an attachment, with the time of the previous message.
     fn other_record(&mut self, found: &Found<'_>, kind: &str) -> Result<StreamItem, Problem> {
         if found.place == Place::Framing {
             return Err(Problem::Opcode(found.opcode));
@@ -274,7 +276,7 @@ impl McapStream {
         Ok(StreamItem::Other)
     }
 
-    /// Before the recording begins the channels of a whole chunk count as known.
+    /// Begins a chunk. Before the recording begins, all channels of a chunk count as known.
     fn begin_chunk(&mut self, content: &[u8]) -> Result<StreamItem, Problem> {
         let records = records(content)?;
         let mut get = Get::new(&records);
@@ -298,7 +300,7 @@ impl McapStream {
         Ok(Step { bytes: 0, what })
     }
 
-    /// And how many bytes of the chunk it takes.
+    /// The next item, and the number of bytes of the chunk that it takes.
     fn next_in_chunk(&mut self, chunk: &[u8]) -> Result<(StreamItem, usize), Problem> {
         let record = Get::new(&chunk[self.chunk_at..]).record();
         let (opcode, content) = record.ok_or(Problem::Field { field: "a record of a chunk" })?;
@@ -315,7 +317,7 @@ impl McapStream {
         Ok((what, bytes))
     }
 
-    /// Where the payload of a record lies.
+    /// The place of a record's payload.
     pub(super) fn payload(&self, payload: &Range<usize>) -> &[u8] {
         &self.chunk[payload.clone()]
     }
