@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bench record (`docs/spec/bench-record-1.schema.json`).
+//! The bench record (`docs/spec/bench-record-1.schema.json`), the result of `steady bench` and
+//! `steady with`.
 //!
-//! No clock times, host names or paths: the same kernel, spec and seed give the same bytes where
-//! time is virtual. Fields are written in the order they have here, maps in order of their keys.
+//! It has no clock times, host names or paths: the same kernel, spec and seed give the same bytes
+//! where time is virtual. Fields are written in the order of the declaration, maps in the order of
+//! their keys.
 
 pub mod point;
 
@@ -44,14 +46,14 @@ pub struct Record {
     pub results: Vec<PointResult>,
 }
 
-/// Versions of the measuring programs.
+/// The versions of the measuring programs.
 #[derive(Debug, Serialize)]
 pub struct Tool {
     pub steady: &'static str,
-    /// fio, as it names itself; None if it was not used.
+    /// The version of fio; None if it was not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fio: Option<String>,
-    /// sysbench, as it names itself, if a class is from its report.
+    /// The version of sysbench, if a class comes from its report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sysbench: Option<String>,
 }
@@ -65,28 +67,28 @@ pub struct PointResult {
     pub point: Option<Value>,
     /// The variant's knobs.
     pub knobs: BTreeMap<String, KnobReading>,
-    /// Scheduler, its attributes and the queue's limits during the run.
+    /// The scheduler, its attributes and the queue's limits during the run.
     pub queue: BTreeMap<String, Value>,
-    /// Length of the point: of the real-time jobs, or of all if there are none; None for a program.
+    /// The length of the real-time jobs, or of all jobs if there are none; None for a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
-    /// What real-time waited for background, as the scheduler counted it; None: it does not, or
-    /// the point was not alone.
+    /// The time that real-time requests waited for background, as the scheduler counted it. None:
+    /// it does not count, or another point ran at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
-    /// `rt`, `bg` (where there are such jobs) and `total`; of a program, those that it reports.
+    /// `rt`, `bg` (if there are such jobs) and `total`; for a program, the classes that it reports.
     pub classes: BTreeMap<&'static str, ClassResult>,
-    /// The same of each job, by name, where the workload asks for it.
+    /// The same per job, by name, if the workload asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<BTreeMap<String, ClassResult>>,
 }
 
-/// All jobs of one class together. A program reports no value that is None.
+/// All jobs of one class together. None: the program does not report the value.
 #[derive(Debug, Serialize)]
 pub struct ClassResult {
-    /// Operation; several different ones are joined by `+`.
+    /// The operation; different ones are joined by `+`.
     pub op: String,
-    /// Size of one I/O; null if the jobs differ.
+    /// The size of one I/O; null if the jobs differ.
     pub bs_kib: Option<u64>,
     /// Completed I/Os.
     pub count: u64,
@@ -94,11 +96,11 @@ pub struct ClassResult {
     pub bytes: Option<u64>,
     /// Sum of the jobs' throughputs.
     pub mib_s: Option<f64>,
-    /// I/Os that failed.
+    /// The number of failed I/Os.
     pub errors: u64,
-    /// Nearest rank on the bins below; extremes exact.
+    /// Percentiles by nearest rank on the bins below; minimum and maximum are exact.
     pub latency_ns: Percentiles,
-    /// (Bin value in ns, count), values rising.
+    /// The bins (value in ns, count), values rising.
     pub histogram_ns: Vec<(u64, u64)>,
 }
 
@@ -128,7 +130,7 @@ impl ClassResult {
     }
 }
 
-/// fio gives the duration in ms, so more digits have no meaning.
+/// Rounds. fio gives the duration in ms, so more digits have no meaning.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }

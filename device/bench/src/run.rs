@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One bench: runs the selected variants and points of a workload on a device, and returns the
-//! record.
+//! Runs the selected variants and points of a workload on a device, and returns the record. `steady
+//! bench` and `steady tune` call it.
 //!
-//! [`safety`] decides whether it may write; [`prepared`] makes a [`filesystem`] if asked to and
+//! [`safety`] decides whether it may write. [`prepared`] makes a [`filesystem`] on request, and
 //! starts the programs of [`beside`]. A [`session`] runs one variant at a time, so that the caller
 //! can choose the next one after each.
 
@@ -46,60 +46,60 @@ use crate::spec::expand::{KnobGroup, PlannedPoint, PlannedVariant, Selection, Sp
 use crate::spec::workload::{Job, SpecError, Workload};
 use crate::transfer::LoadError;
 
-/// Why a bench ended without a record.
+/// The reason why a bench ended without a record.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// The workload or the selection.
+    /// The workload or the selection is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// Writing to the device is not allowed.
     #[error(transparent)]
     Safety(#[from] SafetyError),
-    /// A knob was refused.
+    /// A knob was rejected.
     #[error("variant {variant}: {error}")]
     Knob {
-        /// Variant that wanted it.
+        /// The variant with the knob.
         variant: String,
-        /// Knob, value and reason.
+        /// The knob, its value and the reason.
         error: KnobError,
     },
     /// Knobs could not be saved or restored.
     #[error(transparent)]
     Guard(#[from] GuardError),
-    /// The file system, or a program that runs next to the jobs.
+    /// The file system failed, or a program that runs during the jobs.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
     #[error(transparent)]
     Fio(#[from] FioError),
-    /// The threads of a workload with a `[host]` or with arrivals.
+    /// The threads of a workload with a `[host]` or with arrivals failed.
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error("variant {variant}: declare_block_us: {error}")]
     Declare {
-        /// Variant that wanted it.
+        /// The variant.
         variant: String,
         error: DeclareError,
     },
-    /// The kernel's workers could not be raised.
+    /// The priority of the kernel's workers could not be raised.
     #[error("variant {variant}: kworkers_fifo (needs root, or CAP_SYS_NICE)")]
     Kworkers {
-        /// Variant that wanted it.
+        /// The variant.
         variant: String,
         source: io::Error,
     },
     /// A card could not be used as a character device.
     #[error("variant {variant}: {error}")]
     Chardisk {
-        /// Variant that wanted it.
+        /// The variant.
         variant: String,
         error: ChardiskError,
     },
     #[error(transparent)]
     Lacking(#[from] Lacking),
-    /// A point that ended early.
+    /// A point ended early.
     #[error("variant {variant}, job {job}: {reason}")]
     Point {
-        /// Variant it belongs to.
+        /// The variant of the point.
         variant: String,
         /// fio's name of the job.
         job: String,
@@ -107,14 +107,14 @@ pub enum BenchError {
     },
     #[error("{what}")]
     Io {
-        /// File, or what was tried.
+        /// The file, or the failed action.
         what: String,
         source: io::Error,
     },
 }
 
 impl BenchError {
-    /// Whether the run was ended by a signal.
+    /// Whether a signal ended the run.
     pub fn interrupted(&self) -> bool {
         matches!(
             self,
@@ -126,40 +126,40 @@ impl BenchError {
 #[derive(Debug)]
 pub struct Bench<'a> {
     pub spec: &'a Spec,
-    /// Which part of it.
+    /// The part to run.
     pub selection: &'a Selection,
     pub device: &'a Device,
-    /// Kernel name of the device whose data may be overwritten.
+    /// The kernel name of the device whose data may be overwritten.
     pub destroy_data: Option<&'a str>,
-    /// Where fio's files stay for inspection; None deletes them.
+    /// The directory in which fio's files stay for inspection; None deletes them.
     pub keep: Option<&'a Path>,
     /// Ends the run early.
     pub stop: &'a Interrupt,
 }
 
-/// Progress.
+/// A progress event.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Something worth knowing.
+    /// A message for the user.
     Note(String),
     /// A group of points starts.
     Start {
-        /// Variant it belongs to.
+        /// The variant of the group.
         variant: &'a str,
         points: usize,
     },
     /// The group is still running.
     Running {
-        /// Variant it belongs to.
+        /// The variant of the group.
         variant: &'a str,
-        /// Since its start.
+        /// The time since its start.
         elapsed: Duration,
     },
 }
 
 impl Bench<'_> {
-    /// Does everything but the I/O: claims the device, sets the knobs of each variant and restores
-    /// them, and tries each right and program that the workload needs. Returns what would run.
+    /// Does everything except the I/O: claims the device, sets the knobs of each variant and
+    /// restores them, and tries each right and program that the workload needs. Returns the plan.
     pub fn check(&self, event: &mut dyn FnMut(Event)) -> Result<Vec<PlannedVariant>, BenchError> {
         let (session, plan) = self.start(event)?;
         readiness::try_all(self, &plan)?;
@@ -170,7 +170,7 @@ impl Bench<'_> {
         Ok(plan)
     }
 
-    /// Checks what needs no right and changes nothing. Returns no fio for a workload that does not
+    /// Checks that need no rights and change nothing. Returns no fio for a workload that does not
     /// need it.
     fn check_plan(&self) -> Result<(Option<Fio>, Vec<PlannedVariant>), BenchError> {
         let plan = self.spec.plan(self.selection)?;
@@ -183,8 +183,8 @@ impl Bench<'_> {
         Ok((fio, plan))
     }
 
-    /// Runs everything and restores the knobs in every case. If that fails, the error comes next to
-    /// the record, which is still valid.
+    /// Runs everything, and restores the knobs in every case. If restoring fails, it returns the
+    /// error together with the record, which is still valid.
     pub fn run(
         &self,
         event: &mut dyn FnMut(Event),
@@ -196,7 +196,7 @@ impl Bench<'_> {
         Ok(session.finish())
     }
 
-    /// Checks everything, claims the device and saves its knobs; returns what can be run then.
+    /// Checks everything, claims the device and saves its knobs. Returns the session and the plan.
     pub fn start(
         &self,
         event: &mut dyn FnMut(Event),
@@ -213,7 +213,7 @@ impl Bench<'_> {
         Ok((Session { bench: self, fio, guard, record, claim }, plan))
     }
 
-    /// Checks that the device may be written to, if the workload writes; the claim is held
+    /// If the workload writes, checks that the device may be written to. The claim is held
     /// meanwhile.
     fn allow(&self) -> Result<Option<Claim>, SafetyError> {
         let workload = &self.spec.workload;
@@ -348,8 +348,9 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Runs a group's points, with the kernel's workers raised if the variant wants them so. They are
-    /// born while it runs, too; if one cannot be raised, the group was not measured as it says.
+    /// Runs a group's points, with the priority of the kernel's workers raised if the variant asks
+    /// for it. New workers may appear meanwhile. If one cannot be raised, the group's results are
+    /// invalid.
     fn run_raised(
         &self,
         fio: Option<&Fio>,
@@ -495,7 +496,7 @@ impl Bench<'_> {
         absolute.map(Some).map_err(|source| BenchError::Io { what, source })
     }
 
-    /// Results of a point's jobs; an error if one did less than it should.
+    /// The results of a point's jobs; an error if a job did not reach its goal.
     fn outputs_of<'j>(
         &self,
         variant: &PlannedVariant,
@@ -525,12 +526,12 @@ fn blocked(queue: &Queue) -> Option<Blocked> {
     Blocked::parse(&queue.read("iosched/rt_blocked").ok()?)
 }
 
-/// None also if the longest wait may have been before.
+/// The blocked time since `before`; None if the longest wait may have been before.
 fn blocked_since(queue: &Queue, before: Option<Blocked>) -> Option<Blocked> {
     before.filter(|before| before.count == 0).and_then(|_| blocked(queue))
 }
 
-/// What a job failed to do, if anything; failed I/Os are counted, not a shortfall.
+/// The goal that a job missed, if any. Failed I/Os are counted, and do not matter here.
 fn shortfall(output: &JobOutput, wanted: u64) -> Option<String> {
     let (count, errors, fatal) = (output.count, output.errors, output.fatal);
     if count + errors < wanted {
@@ -541,7 +542,7 @@ fn shortfall(output: &JobOutput, wanted: u64) -> Option<String> {
     (fatal != 0 && errors == 0).then(|| format!("ended by errno {fatal}"))
 }
 
-/// A knob unmet at one point is unmet at all; it is listed once.
+/// Adds unmet knobs. A knob unmet at one point is unmet at all, and is listed once.
 fn add_new(all: &mut Vec<Unmet>, unmet: Vec<Unmet>) {
     for new in unmet {
         if !all.contains(&new) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The I/Os of threads of `steady`: synchronous, at places that depend on the seed and the I/O's
-//! number only. They are the same whichever thread does them, and whenever.
+//! The I/Os of `steady`'s own threads, for `host` and `arrivals`. They are synchronous, and their
+//! places depend only on the seed and the I/O's number, not on the thread or the time.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,10 +17,10 @@ use crate::fio::output::JobOutput;
 use crate::fio::think::{Target, is_read};
 use crate::spec::workload::{Data, FileSync, Job};
 
-/// Random numbers per I/O: offset and direction.
+/// The number of random numbers per I/O: offset and direction.
 const DRAWS: u64 = 2;
 
-/// Why a load ended early.
+/// The reason why a load ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The device cannot be opened, or a thread cannot be set up.
@@ -34,7 +34,7 @@ pub enum LoadError {
     Interrupted,
 }
 
-/// What one thread did.
+/// The results of one thread.
 #[derive(Debug, Default)]
 pub struct Done {
     pub latencies: Latencies,
@@ -44,7 +44,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// An I/O of `bytes` ended, `ns` after its start.
+    /// Adds an I/O of `bytes` that ended `ns` after its start.
     pub fn add(&mut self, moved: io::Result<()>, bytes: u64, ns: u64) {
         match moved {
             Ok(()) => {
@@ -69,7 +69,7 @@ impl Done {
     }
 }
 
-/// What a job reads and writes, open.
+/// The open target of a job.
 #[derive(Debug)]
 pub struct Transfer<'a> {
     job: &'a Job,
@@ -87,7 +87,7 @@ impl<'a> Transfer<'a> {
         Ok(Transfer { job, seed, file, offset_bytes: target.offset_bytes, blocks })
     }
 
-    /// Memory for one I/O.
+    /// Allocates memory for one I/O.
     pub fn buffer(&self) -> Result<AlignedBuffer, MemoryError> {
         let mut buffer = AlignedBuffer::new((self.job.bs_kib * 1_024) as usize, false)?;
         if self.job.data == Data::Random {
@@ -127,7 +127,8 @@ fn open(path: &Path, job: &Job) -> io::Result<File> {
     OpenOptions::new().read(true).write(job.op.writes()).custom_flags(flags).open(path)
 }
 
-/// Without this the kernel may add 50 us to each sleep of the calling thread.
+/// Sets the timer slack of the calling thread, to which the kernel would otherwise add up to 50 us
+/// per sleep.
 pub fn sleep_exactly() -> Result<(), LoadError> {
     rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN)).map_err(|error| LoadError::Io {
         what: "timer slack of a thread".into(),
@@ -143,8 +144,8 @@ mod tests {
     use super::*;
     use crate::spec::expand::{Selection, Spec};
 
-    /// The flags with which a workload's only job opens its file; `tables` and `keys` are of that
-    /// workload.
+    /// The flags with which a workload's only job opens its file. `tables` and `keys` are parts of
+    /// the workload.
     fn opened_with(tables: &str, keys: &str) -> i32 {
         let text = format!(
             "schema = \"steadyio.workload/1\"\nname = \"a\"\nseed = 1\n[length]\nios = 1\n{tables}\

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the kernel's counters of a thread (how often it slept or was preempted), and sets its
-//! scheduling. The bench, `direct` and the writer thread use it.
+//! scheduling. The bench and the writer thread use it.
 //!
 //! A call that took long either slept (a voluntary switch: something blocked), was preempted (an
 //! involuntary switch, or time spent runnable but not running), or neither: interrupts, the

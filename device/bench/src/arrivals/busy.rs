@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that compute under SCHED_FIFO while the jobs run: a workload's `[[busy]]`.
+//! Threads that compute under SCHED_FIFO while the jobs run: a workload's `[[busy]]`. `load` starts
+//! them.
 //!
-//! One runs on each CPU, so that the worker that ends a request finds none free. `load` starts
-//! them. In the lab computing takes no time, but reading the clock does; so these threads read the
-//! clock.
+//! One runs on each CPU, so that the worker that ends a request finds none free. In the lab
+//! computing takes no time, but reading the clock does; so these threads read the clock.
 
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use crate::arrivals::load::{Running, under_fifo};
 use crate::spec::busy::Busy;
 use crate::transfer::{LoadError, sleep_exactly};
 
-/// How often to look whether the jobs have begun.
+/// The interval of checks whether the jobs have begun.
 const LOOK_EVERY: Duration = Duration::from_micros(100);
 
 type Ended = Result<(), LoadError>;
 
-/// Starts them; each runs until the point is over, and ends the point if it cannot run.
+/// Starts the threads. Each runs until the point is over, and ends the point if it cannot run.
 pub fn start<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     busy: &'env [Busy],

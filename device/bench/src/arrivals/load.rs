@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One thread per job with arrivals, or one after the other: it sleeps until the next is due, and
-//! does its I/Os.
+//! The threads of jobs with arrivals. A thread sleeps until the next arrival is due, and then does
+//! its I/Os. `run` starts them.
 //!
-//! Latency is that of storage: it starts when the I/O does, so a late wake-up of the thread does
-//! not count, also one that the workload asks for. But an arrival that the thread misses because storage is not done with the one
-//! before counts from when it was due: such a wait is storage's.
+//! The latency is that of storage. It starts with the I/O, so a late wake-up of the thread does not
+//! count, not even one that the workload asks for. If the thread misses an arrival because storage
+//! is not done with the previous I/O, the latency starts when the arrival was due, because storage
+//! caused this wait.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +29,7 @@ use crate::spec::expand::PlannedPoint;
 use crate::spec::workload::{Ioprio, Job, Pattern};
 use crate::transfer::{Done, LoadError, Transfer, sleep_exactly};
 
-/// Interval of progress, and of checks whether to end early.
+/// The interval of progress, and of checks whether to end early.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The threads of one point, ready to run.
@@ -46,23 +47,23 @@ struct JobLoad<'a> {
     job: &'a Job,
     transfer: Transfer<'a>,
     schedule: Schedule,
-    /// So many I/Os end the point; None: another job or the time ends it.
+    /// The number of I/Os that end the point; None: another job or the time ends it.
     ios: Option<u64>,
 }
 
-/// What the threads of a point share while they run.
+/// The shared state of a point's threads.
 pub struct Running {
     started: Instant,
     ends: Option<Instant>,
     over: AtomicBool,
-    /// Threads of jobs that have not begun to wait for their first arrival.
+    /// The number of jobs that do not wait for their first arrival yet.
     starting: AtomicUsize,
-    /// Woken when a thread ends.
+    /// The thread to wake when another ends.
     waiter: Thread,
 }
 
 impl<'a> ArrivalsLoad<'a> {
-    /// Opens what the point's jobs with arrivals use. `target` tells what that is.
+    /// Opens the targets of the point's jobs with arrivals; `target` returns each.
     pub fn open(
         point: &'a PlannedPoint,
         seed: u64,
@@ -85,8 +86,8 @@ impl<'a> ArrivalsLoad<'a> {
         Ok(ArrivalsLoad { jobs, busy: &point.busy, seconds, stop })
     }
 
-    /// Runs until the point ends; `tick` is called meanwhile, and may end it. Results are by fio's
-    /// job name.
+    /// Runs until the point ends. It calls `tick` meanwhile, which may end the point. Results are
+    /// by fio's job name.
     pub fn run<E: From<LoadError>>(
         self,
         tick: &mut dyn FnMut() -> Result<(), E>,
@@ -177,7 +178,7 @@ impl JobLoad<'_> {
         Ok(output)
     }
 
-    /// Serves so many arrivals, or all, in the calling thread.
+    /// Serves this number of arrivals, or all, in the calling thread.
     fn serve(
         &mut self,
         progress: &mut Progress,
@@ -189,7 +190,7 @@ impl JobLoad<'_> {
         if let Some(priority) = self.job.fifo {
             under_fifo(priority)?;
         }
-        // Nobody wakes up a thread that another has started.
+        // A thread that another thread has started gets no wake-up, so it has to check.
         let look_every = self.job.thread_arrivals.map_or(Duration::MAX, |_| LOOK_EVERY);
         for due in self.schedule.by_ref().take(arrivals) {
             let due = running.started + due;
@@ -215,7 +216,7 @@ impl JobLoad<'_> {
     }
 }
 
-/// What one thread of a job leaves to the next.
+/// The state that one thread of a job passes to the next.
 struct Progress {
     buffer: AlignedBuffer,
     done: Done,
@@ -224,7 +225,7 @@ struct Progress {
     is_over: bool,
 }
 
-/// When a job's thread wakes up too late.
+/// The late wake-ups of a job's thread.
 struct Lateness {
     late: Duration,
     every: Duration,
@@ -243,7 +244,7 @@ impl Lateness {
         }
     }
 
-    /// When the thread wakes up for the arrival that is due then.
+    /// The time at which the thread wakes up for the arrival at `due`.
     fn wake(&mut self, due: Instant) -> Instant {
         if self.late.is_zero() || due < self.next {
             return due;
@@ -253,13 +254,13 @@ impl Lateness {
         self.woke
     }
 
-    /// Whether the thread slept when this was due, so that it missed it by itself.
+    /// Whether the thread slept at `due`, so that the thread caused the delay itself.
     fn excuses(&self, due: Instant) -> bool {
         due <= self.woke
     }
 }
 
-/// Runs the calling thread under SCHED_FIFO, at 1 to 99.
+/// Runs the calling thread under SCHED_FIFO at this priority, 1 to 99.
 pub fn under_fifo(priority: u64) -> Result<(), LoadError> {
     set_fifo(priority as u8).map_err(|source| LoadError::Io {
         what: format!("SCHED_FIFO {priority} (needs root, CAP_SYS_NICE or RLIMIT_RTPRIO)"),
@@ -283,7 +284,7 @@ impl Running {
         self.waiter.unpark();
     }
 
-    /// False: the point ended before that. Looks for that now and then, too.
+    /// Waits. Returns false if the point ended before that, which it checks now and then.
     fn wait_until(&self, due: Instant, look_every: Duration) -> bool {
         let until = self.ends.map_or(due, |ends| ends.min(due));
         loop {
@@ -299,11 +300,12 @@ impl Running {
     }
 }
 
-/// More than a thread here needs from its time to its I/O, and from one I/O of a burst to the next.
+/// More time than a thread here needs from its due time to its I/O, and from one I/O of a burst to
+/// the next.
 const HOST_US: u32 = 20;
 
-/// What a real-time job with periodic arrivals declares to k2; None: it is another job, or its times
-/// are too long.
+/// The task that a real-time job with periodic arrivals declares to k2; None for another job, or if
+/// its times are too long.
 pub fn task_of(job: &Job, block_us: u64) -> Option<Task> {
     let Ioprio::RealTime(level) = job.ioprio else { return None };
     if job.arrivals != Some(Pattern::Periodic) {

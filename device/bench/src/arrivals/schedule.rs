@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When a job's I/Os are due. Depends on the job and its seed only.
+//! Computes the times at which a job's I/Os are due. They depend only on the job and its seed.
+//! `load` uses them.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use steadyio_core::random::draw;
 
 use crate::spec::workload::{Job, Pattern};
 
-/// Sets these numbers apart from those of the I/Os' offsets, which have the same seed.
+/// Separates these random numbers from those of the I/Os' offsets, which have the same seed.
 const SEED_APART: u64 = 1 << 63;
 
 /// The times of a job's arrivals since its start, rising, without end.
@@ -17,16 +18,17 @@ pub struct Schedule {
     gap_ns: u64,
     gap_ns_min: u64,
     jitter_ns: u64,
-    /// Lengths of a phase with arrivals and of one without.
+    /// The lengths of a phase with arrivals and of one without.
     phases_ns: Option<(u64, u64)>,
     seed: u64,
     drawn: u64,
-    /// The last time, of a periodic one without jitter; phases without arrivals left out.
+    /// The last time; for periodic arrivals, the one without jitter. Phases without arrivals do not
+    /// count.
     time_ns: u64,
 }
 
 impl Schedule {
-    /// None for a job without arrivals.
+    /// The schedule; None for a job without arrivals.
     pub fn new(job: &Job, seed: u64) -> Option<Schedule> {
         let ns = |us: Option<u64>| us.unwrap_or_default() * 1_000;
         Some(Schedule {
@@ -41,13 +43,14 @@ impl Schedule {
         })
     }
 
-    /// In [0, 1).
+    /// A random number in [0, 1).
     fn uniform(&mut self) -> f64 {
         self.drawn += 1;
         (draw(self.seed, self.drawn - 1) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// With this mean. Not std's logarithm: its last digit differs between processors.
+    /// A random time with this mean. It does not use std's logarithm, whose last digit differs
+    /// between processors.
     fn exponential_ns(&mut self, mean_ns: u64) -> u64 {
         (-libm::log(1.0 - self.uniform()) * mean_ns as f64) as u64
     }

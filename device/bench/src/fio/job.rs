@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! fio's job file for a list of points.
+//! Writes fio's job file for a list of points. `run` and `process` use it.
 //!
 //! One fio process runs all points that share their knobs, because its start takes time: it
 //! calibrates its clock first. That takes 65 ms on a board, and a quarter of a million clock reads
@@ -8,8 +8,8 @@
 //! starts its jobs in file order, and the job that ends the point comes last, so that all others
 //! run when it ends.
 //!
-//! Jobs with arrivals are not fio's. In a point that has such, no job of fio's ends the point, and
-//! the last one to start makes a file, so that the others' threads can start, too.
+//! Jobs with arrivals run in `steady`'s own threads. In a point with such jobs, no job of fio ends
+//! the point. The last one to start makes a file, so that the threads can start, too.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,28 +20,28 @@ use crate::fio::think::{Target, ThinkLog};
 use crate::spec::expand::PlannedPoint;
 use crate::spec::workload::{Data, FileSync, Ioprio, Job};
 
-/// Time limit in s of jobs that run until another ends; longer than any point.
+/// The time limit in s of jobs that run until another ends; longer than any point.
 const UNTIL_ENDED_S: u64 = 24 * 3_600;
-/// Distance between the seeds of a job's points; those of a point's jobs differ by 1.
+/// The distance between the seeds of a job's points. The seeds of a point's jobs differ by 1.
 const SEED_STRIDE: u64 = 1_000;
 /// The file of [`started_path`]; fio runs in its directory.
 const STARTED: &str = "started";
 
-/// What all points of a job file share.
+/// The common settings of all points of a job file.
 #[derive(Debug)]
 pub struct JobFile<'a> {
     pub device: &'a Device,
-    /// Where the jobs' files are; None: the jobs use the device itself.
+    /// The directory of the jobs' files; None if the jobs use the device itself.
     pub mount: Option<&'a Path>,
-    /// Idle time before each point in ms.
+    /// The idle time before each point in ms.
     pub settle_ms: u64,
-    /// Seed of the workload.
+    /// The seed of the workload.
     pub seed: u64,
-    /// Where lists of think times go, and fio runs.
+    /// The directory in which fio runs, with the lists of think times.
     pub dir: &'a Path,
 }
 
-/// A job's file on the file system mounted at `mount`.
+/// The path of a job's file on the file system mounted at `mount`.
 pub fn file_path(mount: &Path, job: &Job) -> PathBuf {
     mount.join(format!("{}.dat", job.name))
 }
@@ -81,9 +81,9 @@ impl JobFile<'_> {
     }
 
     fn global(&self) -> String {
-        // clock_gettime: the CPU's own counter does not follow virtual time. lat needs the
-        // clock reads of clat, so only its percentiles can be left out.
-        // A job's own file name would be added to one given here.
+        // clock_gettime: the CPU's own counter does not follow virtual time. lat uses the clock
+        // reads of clat, so only its percentiles can be left out. fio would add a job's own file
+        // name to a global one.
         let device = match self.mount {
             Some(_) => String::new(),
             None => format!("filename={}\ndirect=1\n", escaped(&self.device.node)),
@@ -161,7 +161,7 @@ impl JobFile<'_> {
         ThinkLog::new(path, job, &self.target(job), ios, seed)
     }
 
-    /// What the job reads and writes.
+    /// The range that the job reads and writes.
     pub fn target(&self, job: &Job) -> Target {
         match (self.mount, &job.file) {
             (Some(mount), Some(file)) => {
@@ -176,7 +176,7 @@ impl JobFile<'_> {
     }
 }
 
-/// Options of a job on a file.
+/// The options of a job on a file.
 fn file_options(job: &Job, path: &Path) -> String {
     let Some(file) = &job.file else { return String::new() };
     let sync = match file.sync {
@@ -198,7 +198,7 @@ fn end(point: &PlannedPoint, index: usize) -> String {
     match (length.ios, length.seconds) {
         // The list of think times is as long as the point.
         (Some(_), _) if ends_point && job.think_jitter_us > 0 => String::new(),
-        // Without io_size the job would end after as many bytes as the device has.
+        // Without io_size, the job would end after one pass over the device.
         (Some(ios), _) if ends_point => {
             let bytes = ios.saturating_mul(job.bs_kib * 1_024);
             format!("number_ios={ios}\nio_size={bytes}\n")
@@ -210,7 +210,7 @@ fn end(point: &PlannedPoint, index: usize) -> String {
     }
 }
 
-/// Indices of fio's jobs, the one that ends the point last.
+/// The indices of fio's jobs; the one that ends the point comes last.
 fn running_order(point: &PlannedPoint) -> Vec<usize> {
     let (mut others, last): (Vec<usize>, Vec<usize>) = (0..point.jobs.len())
         .filter(|&index| point.jobs[index].arrivals.is_none())
@@ -219,10 +219,10 @@ fn running_order(point: &PlannedPoint) -> Vec<usize> {
     others
 }
 
-/// Seeds do not depend on the variant: all variants see the same offsets.
+/// The seed of a job. It does not depend on the variant, so all variants use the same offsets.
 pub(crate) fn seed_of(seed: u64, point: usize, job: usize) -> u64 {
     let position = point as u64 * SEED_STRIDE + job as u64 + 1;
-    // fio reads seeds as signed.
+    // fio reads seeds as signed numbers.
     seed.wrapping_mul(1_000_000).wrapping_add(position) & (i64::MAX as u64)
 }
 
@@ -231,7 +231,7 @@ fn escaped(node: &Path) -> String {
     node.display().to_string().replace('\\', "\\\\").replace(':', "\\:")
 }
 
-/// The file that tells that fio's jobs of a point with arrivals have started.
+/// The file that appears when fio's jobs of a point with arrivals have started.
 pub fn started_path(dir: &Path) -> PathBuf {
     dir.join(STARTED)
 }

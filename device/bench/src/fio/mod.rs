@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! fio as the engine of a bench.
+//! Runs a point's jobs with fio. `run` calls it.
 //!
-//! [`job`] writes points as a job file, [`think`] the pauses that fio has no option for;
-//! [`process`] runs it, [`virtual_time`] starts it quickly where time is virtual; [`output`] reads
-//! its result.
+//! [`job`] writes points as a job file, and [`think`] adds pauses for which fio has no option.
+//! [`process`] runs fio, [`virtual_time`] starts it quickly where time is virtual, and [`output`]
+//! parses its result.
 
 pub mod job;
 pub mod output;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! fio's result (`--output-format=json+`, 3.33 and newer), as far as it is used here.
+//! Parses fio's result (`--output-format=json+`, 3.33 and newer), as far as a bench needs it.
+//! `process` calls it.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +10,18 @@ use steadyio_core::histogram::Histogram;
 /// fio's output does not have the format of its version.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// No JSON at all.
+    /// The file has no JSON.
     #[error("fio wrote no result; its output: {0}")]
     Missing(String),
-    /// Not the JSON expected.
+    /// The JSON has another structure.
     #[error("fio's result cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// A bin that is no number.
+    /// A bin is not a number.
     #[error("fio's result for job {job}: latency bin \"{bin}\" is not a whole number of ns")]
     Bin {
         /// fio's name of the job.
         job: String,
-        /// As fio wrote it.
+        /// The text in fio's output.
         bin: String,
     },
 }
@@ -43,7 +44,7 @@ struct RawJob {
 #[derive(Deserialize)]
 struct Direction {
     io_bytes: u64,
-    /// In ms.
+    /// The time in ms.
     runtime: u64,
     lat_ns: Latency,
 }
@@ -56,26 +57,26 @@ struct Latency {
     bins: BTreeMap<String, u64>,
 }
 
-/// What one fio job did, reads and writes together.
+/// The result of one fio job, for reads and writes together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobOutput {
     /// Completed I/Os.
     pub count: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// I/Os that failed.
+    /// The number of failed I/Os.
     pub errors: u64,
-    /// errno that ended the job early, or 0.
+    /// The errno that ended the job early, or 0.
     pub fatal: i32,
-    /// Time from first issue to last completion in ns; fio knows it to the ms.
+    /// The time from first issue to last completion in ns. fio reports it in ms.
     pub duration_ns: u64,
-    /// From fio taking up the I/O to its completion.
+    /// The latency, from the time at which fio begins an I/O to its completion.
     pub latency: Histogram,
 }
 
-/// Reads fio's output file into results by job name.
+/// Parses fio's output file into results by job name.
 pub fn parse(text: &str) -> Result<BTreeMap<String, JobOutput>, OutputError> {
-    // fio puts its messages into the same file, before and after the result.
+    // fio writes its messages into the same file, before and after the result.
     let start =
         if text.starts_with('{') { Some(0) } else { text.find("\n{").map(|newline| newline + 1) };
     let json = start.map(|start| &text[start..]);
@@ -92,7 +93,7 @@ fn job_output(job: RawJob) -> Result<JobOutput, OutputError> {
         output.duration_ns = output.duration_ns.max(direction.runtime * 1_000_000);
         output.latency.merge(&histogram(&job.jobname, &direction.lat_ns)?);
     }
-    // fio's own count (total_ios) includes the I/Os that failed.
+    // fio's own count (total_ios) includes failed I/Os.
     output.count = output.latency.count();
     Ok(output)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds, starts, awaits and ends fio.
+//! Finds fio, runs it, and ends it. `run` calls it.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,13 +18,13 @@ use crate::fio::job::{job_file_path, started_path};
 use crate::fio::output::{self, JobOutput, OutputError};
 use crate::fio::virtual_time;
 
-/// Oldest fio that the job files were checked with.
+/// The oldest fio that the job files were checked with.
 const VERSION_MIN: (u32, u32) = (3, 33);
-/// Interval of checks whether fio has ended, and whether it should.
+/// The interval of checks whether fio has ended, and whether it should.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Interval of checks whether the jobs of a point have started.
+/// The interval of checks whether the jobs of a point have started.
 const STARTED_EVERY: Duration = Duration::from_millis(1);
-/// How long a fio told to stop may take to finish its last I/Os.
+/// The time that fio has to finish its last I/Os after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
 /// fio is missing, too old, or failed.
@@ -33,13 +33,13 @@ pub enum FioError {
     /// No fio in PATH.
     #[error("fio is not in PATH: install it (apt-get install fio)")]
     Missing,
-    /// Version below the minimum, or no version at all.
+    /// The version is below the minimum, or missing.
     #[error(
         "{}: version \"{version}\", must be fio-{}.{} or newer",
         path.display(), VERSION_MIN.0, VERSION_MIN.1
     )]
     Version {
-        /// The fio found.
+        /// The path of fio.
         path: PathBuf,
         version: String,
     },
@@ -48,7 +48,7 @@ pub enum FioError {
     /// A job could not start or continue.
     #[error("fio failed ({status}): {said}")]
     Failed { status: String, said: String },
-    /// Result not understood.
+    /// The result could not be parsed.
     #[error(transparent)]
     Output(#[from] OutputError),
     /// Ctrl-C or another signal.
@@ -60,7 +60,7 @@ pub enum FioError {
 #[derive(Debug, Clone)]
 pub struct Fio {
     path: PathBuf,
-    /// As it names itself, for example `fio-3.33`.
+    /// The version, as fio prints it, for example `fio-3.33`.
     pub version: String,
 }
 
@@ -93,7 +93,7 @@ impl Fio {
         }
     }
 
-    /// Runs a job file in `dir`; `tick` is called while waiting, with the time since the start.
+    /// Runs a job file in `dir`. While waiting it calls `tick` with the time since the start.
     pub fn run(
         &self,
         job_file: &str,
@@ -122,7 +122,7 @@ impl Fio {
     }
 }
 
-/// One fio process that runs.
+/// A running fio process.
 #[derive(Debug)]
 pub struct Run {
     files: Files,
@@ -131,7 +131,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// How it ended, if it has. An error if it must not go on.
+    /// The exit status, if it has ended. Returns an error if it must not continue.
     fn look(&mut self, stop: &Interrupt) -> Result<Option<ExitStatus>, FioError> {
         if let Some(status) = self.child.try_wait().map_err(io_error("fio".into()))? {
             return Ok(Some(status));
@@ -147,7 +147,7 @@ impl Run {
         Ok(None)
     }
 
-    /// An error if it has ended, or must not go on.
+    /// Returns an error if it has ended, or must not continue.
     pub fn check_goes_on(&mut self, stop: &Interrupt) -> Result<(), FioError> {
         match self.look(stop)? {
             Some(status) => Err(self.files.failed(status.to_string())),
@@ -155,7 +155,7 @@ impl Run {
         }
     }
 
-    /// Returns when the jobs of the point start, which must have asked fio to tell: see
+    /// Returns when the jobs of the point start. The job file must make them report it: see
     /// [`crate::fio::job`].
     pub fn wait_until_started(&mut self, stop: &Interrupt) -> Result<(), FioError> {
         while !started_path(&self.files.dir).exists() {
@@ -165,7 +165,7 @@ impl Run {
         Ok(())
     }
 
-    /// Ends its jobs; returns what they did until then.
+    /// Ends its jobs, and returns their results until then.
     pub fn finish(mut self) -> Result<BTreeMap<String, JobOutput>, FioError> {
         let status = self.end();
         self.result(status)
@@ -179,7 +179,7 @@ impl Run {
         }
     }
 
-    /// Asks it to stop, then kills it. Returns how it ended.
+    /// Asks it to stop, then kills it. Returns its exit status in words.
     fn end(&mut self) -> String {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let tell = |signal| group.map(|group| kill_process_group(group, signal));
@@ -225,7 +225,8 @@ impl Files {
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(io_error(log_path.display().to_string()))?)
             .stderr(log)
-            // A group of its own: Ctrl-C would reach fio directly, but only this process ends it.
+            // A separate group: Ctrl-C would otherwise reach fio directly, but only this process
+            // may end it.
             .process_group(0);
         die_with_parent(&mut command);
         let child = command.spawn().map_err(io_error(fio.path.display().to_string()))?;
@@ -252,15 +253,15 @@ impl Files {
         FioError::Failed { status, said: self.messages() }
     }
 
-    /// Returns true if a job died. fio continues without a job that fails to start, so the jobs
-    /// that it should end run on. Errors of single I/Os are only counted and do not show here.
+    /// Whether a job died. fio continues without a job that fails to start, so the jobs that it
+    /// should end would run on. Errors of single I/Os are only counted and do not show here.
     fn a_job_died(&self) -> bool {
         let size = fs::metadata(&self.output).map(|meta| meta.len()).unwrap_or_default();
         size > 0 && self.messages().contains("err=")
     }
 }
 
-/// If this process is killed, fio must not keep loading the device.
+/// Makes fio die with this process, so that it does not keep loading the device.
 fn die_with_parent(command: &mut Command) {
     let set = || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;

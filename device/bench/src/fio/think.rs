@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Think times with jitter, as a list of I/Os that fio replays.
+//! Think times with jitter, as a list of I/Os that fio replays. `job` adds it to the job file.
 //!
-//! fio's own `thinktime` is fixed, and a fixed pause locks in phase with the device. fio can
-//! replay a list with times (`read_iolog`, version 3), but waits from the *issue* of one I/O to
-//! the issue of the next. An `open` entry for an open file has no effect but that fio counts the
-//! wait from there. With one before each I/O the wait starts when the previous I/O completes, which
-//! is what a think time is. If a pause is too long (timer, scheduling), fio shortens the next one,
-//! so the mean is exact.
+//! fio's own `thinktime` is fixed, and a fixed pause locks in phase with the device. fio can replay
+//! a list with times (`read_iolog`, version 3), but waits from the *issue* of one I/O to the issue
+//! of the next. An `open` entry for an open file only makes fio count the wait from there. With one
+//! before each I/O, the wait starts when the previous I/O completes, as a think time does. If a
+//! pause is too long (timer, scheduling), fio shortens the next one, so the mean is exact.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,13 +16,13 @@ use steadyio_core::random::{below, draw};
 
 use crate::spec::workload::{Job, Op};
 
-/// What a job reads and writes: the device from its offset on, or its file.
+/// The range that a job reads and writes: the device from its offset on, or its file.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Node or file.
+    /// The device node or the file.
     pub path: PathBuf,
     pub offset_bytes: u64,
-    /// From there on.
+    /// The size of the range.
     pub size_bytes: u64,
 }
 
@@ -36,7 +35,8 @@ pub struct ThinkLog {
 }
 
 impl ThinkLog {
-    /// `ios` I/Os of a job on `target`; offsets, directions and pauses are drawn from `seed`.
+    /// Makes a list of `ios` I/Os of a job on `target`. Offsets, directions and pauses come from
+    /// `seed`.
     pub fn new(path: PathBuf, job: &Job, target: &Target, ios: u64, seed: u64) -> ThinkLog {
         let mut drawn = 0;
         let mut next = |bound| {
@@ -65,7 +65,7 @@ impl ThinkLog {
         format!("read_iolog={}\nreplay_redirect={}", self.path.display(), self.node)
     }
 
-    /// Writes the list where `options` says it is.
+    /// Writes the list to the file that `options` names.
     pub fn write(&self) -> io::Result<()> {
         fs::write(&self.path, &self.text)
     }

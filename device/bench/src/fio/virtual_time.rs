@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starts fio quickly on a kernel whose time is virtual.
+//! Starts fio quickly on a kernel whose time is virtual. `process` calls it.
 //!
-//! User Mode Linux with `time-travel=inf-cpu` moves its clock by 256 ns per clock read and, when
-//! all processes sleep, to the next timer. fio calibrates its clock when it starts: it spins
-//! 51 times until 1.28 ms have passed, 5,000 clock reads each, 5 to 10 s of wall time in all. A
-//! fio that is stopped lets the machine go idle, so the clock jumps: each stop here ends one spin.
-//! The calibration's result is not used (the job file asks for `clock_gettime`).
+//! User Mode Linux with `time-travel=inf-cpu` advances its clock by 256 ns per clock read and, when
+//! all processes sleep, to the next timer. fio calibrates its clock when it starts: it spins 51
+//! times until 1.28 ms have passed, 5,000 clock reads each, 5 to 10 s of wall time in all. A
+//! stopped fio lets the machine go idle, so the clock jumps: each stop here ends one spin. The
+//! calibration's result is not used (the job file asks for `clock_gettime`).
 
 use std::fs;
 use std::process::Child;
@@ -17,22 +17,22 @@ use steadyio_core::diagnostic;
 use steadyio_core::kernel::Kernel;
 use steadyio_core::scheduling::set_fifo;
 
-/// Spins of fio 3.33's calibration (`calibrate_cpu_clock` in its gettime.c). If another version
-/// spins more often, the rest takes its full time; if less often, the remaining stops fall into the
-/// idle time before the first point.
+/// The number of spins in fio 3.33's calibration (`calibrate_cpu_clock` in its gettime.c). If
+/// another version spins more often, the rest takes its full time; if less often, the remaining
+/// stops fall into the idle time before the first point.
 const SPINS: u32 = 51;
-/// Long enough for fio to start the next spin, short enough to save reads.
+/// The time for fio to start the next spin. Short, to save clock reads.
 const SPIN_STARTED: Duration = Duration::from_micros(50);
 /// Longer than one spin.
 const SPIN_OVER: Duration = Duration::from_millis(2);
 
-/// Whether the kernel runs in virtual time with free CPU work, by its command line.
+/// Whether the kernel runs in virtual time with free CPU work, from its command line.
 pub fn is_virtual() -> bool {
     let arguments = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     arguments.split_whitespace().any(|argument| argument == "time-travel=inf-cpu")
 }
 
-/// Stops and continues a fio just started through its calibration; returns early if it ends.
+/// Stops and continues a new fio through its calibration; returns early if it ends.
 pub fn skip_calibration(fio: &Child) {
     let Some(pid) = i32::try_from(fio.id()).ok().and_then(Pid::from_raw) else { return };
     if runs_when_it_wakes() {
@@ -49,8 +49,8 @@ pub fn skip_calibration(fio: &Child) {
     });
 }
 
-/// Whether a thread that wakes runs at once. From 6.6 on it waits for the end of fio's slice, unless
-/// it is of a real-time class, and the calibration would take its full time.
+/// Whether a thread that wakes runs at once. From 6.6 on it waits for the end of fio's slice,
+/// unless it has a real-time class. Then the calibration would take its full time.
 fn runs_when_it_wakes() -> bool {
     Kernel::running().release.starts_with("6.1.")
 }

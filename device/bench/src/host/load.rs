@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Threads that do synchronous, direct I/O on a host whose software takes time.
 //!
-//! Which I/Os are done depends on the seed and their number only: all threads take the next one
-//! from the same counter, so one thread and sixteen read the same offsets.
+//! The I/Os depend only on the seed and their number. All threads take the next number from the
+//! same counter, so one thread and sixteen read the same offsets.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,22 +21,22 @@ use crate::spec::host::Host;
 use crate::spec::workload::Job;
 use crate::transfer::{Done, LoadError, Transfer, sleep_exactly};
 
-/// Interval of checks whether the threads have ended.
+/// The interval of checks whether the threads have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What all points of a load share.
+/// The common settings of all points of a load.
 #[derive(Debug)]
 pub struct HostLoad<'a> {
     pub device: &'a Device,
-    /// Idle time before each point in ms.
+    /// The idle time before each point in ms.
     pub settle_ms: u64,
-    /// Seed of the workload.
+    /// The seed of the workload.
     pub seed: u64,
     /// Ends the run early.
     pub stop: &'a Interrupt,
 }
 
-/// What the threads of one point share.
+/// The shared state of one point's threads.
 struct Point<'a> {
     host: Host,
     job: &'a Job,
@@ -49,8 +49,8 @@ struct Point<'a> {
 }
 
 impl HostLoad<'_> {
-    /// Runs the points one after the other; `tick` is called while waiting, with the time since the
-    /// start. Results are by fio's job name, as a bench has them from fio.
+    /// Runs the points one after the other. While waiting it calls `tick` with the time since the
+    /// start. Results are by fio's job name, like fio's own.
     pub fn run(
         &self,
         points: &[PlannedPoint],
@@ -59,8 +59,7 @@ impl HostLoad<'_> {
         let started = Instant::now();
         let mut outputs = BTreeMap::new();
         for point in points {
-            // Both are there: the spec's check requires it, and a bench reports a job without
-            // output.
+            // Both exist: the spec's check requires it, and a bench reports a job without output.
             let (Some(host), [job]) = (point.host, &point.jobs[..]) else { continue };
             thread::sleep(Duration::from_millis(self.settle_ms));
             let running = self.point(host, job, point)?;
@@ -123,7 +122,7 @@ impl Point<'_> {
         Ok(output)
     }
 
-    /// Does I/Os until all are taken; returns when the last one ended.
+    /// Does I/Os until all are taken. Returns the end of the last one.
     fn thread(&self) -> Result<(Done, Instant), LoadError> {
         sleep_exactly()?;
         let mut buffer = self.transfer.buffer()?;
@@ -137,7 +136,7 @@ impl Point<'_> {
         }
     }
 
-    /// One I/O, with the host's software time.
+    /// Does one I/O, with the host's software time.
     fn one(&self, index: u64, buffer: &mut [u8], done: &mut Done) {
         let begun = Instant::now();
         {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A semaphore that serves threads in the order of their arrival, such as for the cores of a host.
+//! A semaphore that serves threads in the order of their arrival. `load` uses it for the cores of a
+//! host.
 //!
-//! The order decides the measured latencies; with the standard library's locks a thread that
-//! arrives late can overtake those that wait.
+//! The order decides the measured latencies. With the standard library's locks, a thread that
+//! arrives late can overtake waiting ones.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A number of permits, of which at most all are taken.
+/// A number of permits.
 #[derive(Debug)]
 pub struct FairSemaphore {
     state: Mutex<State>,
@@ -20,7 +21,7 @@ struct State {
     served: u64,
 }
 
-/// A permit taken; dropping it returns it.
+/// A permit; dropping it returns it.
 #[derive(Debug)]
 pub struct Permit<'a>(&'a FairSemaphore);
 
@@ -46,7 +47,7 @@ impl FairSemaphore {
         Permit(self)
     }
 
-    /// The state is whole between any two statements that change it, so poison means nothing.
+    /// Locks the state. It is consistent between any two statements, so poison does not matter.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

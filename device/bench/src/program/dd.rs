@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What dd says on its standard error: how much it copied, and in what time.
+//! Parses dd's standard error: the number of bytes, and the time. `source` calls it.
 
 use std::str::FromStr;
 
@@ -10,11 +10,11 @@ use crate::record::{ClassResult, rounded};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// What dd does not say of itself.
+/// The properties that dd does not print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copying {
     op: String,
-    /// None: its I/Os are counted in MiB.
+    /// The size of its I/Os; None: they are counted in MiB.
     bs_kib: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ impl FromStr for Copying {
     }
 }
 
-/// What one file tells: the runs of dd in it came one after the other.
+/// The sum of the runs of dd in one file, which ran one after the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Copied {
     bytes: u64,
@@ -55,7 +55,8 @@ pub fn parse(text: &str) -> Result<Copied, String> {
     Ok(Copied { bytes, mib_s: bytes as f64 / MIB as f64 / seconds })
 }
 
-/// Bytes and seconds of a line such as `67108864 bytes (67 MB, 64 MiB) copied, 1.5 s, 44.7 MB/s`.
+/// The bytes and seconds in a line such as `67108864 bytes (67 MB, 64 MiB) copied, 1.5 s, 44.7
+/// MB/s`.
 fn run(line: &str) -> Option<(u64, f64)> {
     let (bytes, rest) = line.split_once(" bytes ")?;
     let (seconds, _) = rest.split_once("copied, ")?.1.split_once(" s,")?;
@@ -63,7 +64,7 @@ fn run(line: &str) -> Option<(u64, f64)> {
 }
 
 impl Copying {
-    /// The dd of several files ran side by side.
+    /// The class of several files, whose dd ran at the same time.
     pub fn class(&self, files: &[Copied]) -> ClassResult {
         let bytes = files.iter().map(|file| file.bytes).sum();
         let nothing = Histogram::default();

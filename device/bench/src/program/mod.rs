@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The record of a program that measures by itself; `steady with` makes it of the files that the program left.
+//! The record of a program that measures itself. `steady with` makes it from the files of the
+//! program.
 //!
-//! [`source`] says which class comes of which files; [`sysbench`], [`dd`] and [`recording`] read one format each.
+//! [`source`] assigns files to classes; [`sysbench`], [`dd`] and [`recording`] parse one format
+//! each.
 
 pub mod dd;
 pub mod recording;
@@ -22,12 +24,12 @@ use source::{ClassSource, SourceError};
 
 const PROGRAM_SCHEMA: &str = "steadyio.program/1";
 
-/// A program that has run, and where its figures are.
+/// A program that has run, and the sources of its classes.
 #[derive(Debug)]
 pub struct Program<'a> {
-    /// Name and arguments.
+    /// The program's name and arguments.
     pub words: &'a [String],
-    /// What the record calls the settings that it ran with.
+    /// The name of its settings in the record.
     pub variant: &'a str,
     pub classes: &'a [ClassSource],
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result of `steady record --out`: its caller, and the recorder's changes from file to file.
+//! Parses the result of `steady record --out`: its caller, and the recorder's changes from file to
+//! file. `source` calls it.
 
 use serde::Deserialize;
 use steadyio_recorder::ledger::Account;
@@ -51,7 +52,7 @@ struct Ledger {
     total: Account,
 }
 
-/// The caller: an I/O is a write() or an append(), a lost record an error.
+/// The caller as a class. An I/O is a write() or an append(); a lost record is an error.
 pub fn caller(text: &str) -> Result<ClassResult, String> {
     let found = finished(text)?;
     let record_bytes = found.config.record_bytes;
@@ -66,7 +67,7 @@ pub fn caller(text: &str) -> Result<ClassResult, String> {
     })
 }
 
-/// The changes from one file, or segment of a pool, to the next.
+/// The changes from one file, or segment of a pool, to the next, as a class.
 pub fn changes(text: &str) -> Result<ClassResult, String> {
     let found = finished(text)?;
     let pool = found.pool.map(|pool| ("rotation", pool.rotations));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady with --class CLASS=FORMAT:FILE`: where a class of a program's record comes from.
+//! `steady with --class CLASS=FORMAT:FILE`: reads a class of a program's record from a file.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::spec::workload::Class;
 #[error("{0}")]
 pub struct SourceError(String);
 
-/// How a file is read, in the words of `--class`.
+/// The format of a file, in the words of `--class`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Format {
     Sysbench,
@@ -25,12 +25,12 @@ enum Format {
     RecordingChanges,
 }
 
-/// Which files a class comes from.
+/// The files of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassSource {
     pub class: Class,
     format: Format,
-    /// The file; its name may have `*`.
+    /// The path; its file name may contain `*`.
     pattern: PathBuf,
 }
 
@@ -70,7 +70,7 @@ impl FromStr for Format {
 }
 
 impl ClassSource {
-    /// Reads the class; a version that its file tells goes to `tool`.
+    /// Reads the class. A version in its file is added to `tool`.
     pub fn read(&self, tool: &mut Tool) -> Result<ClassResult, SourceError> {
         match &self.format {
             Format::Dd(copying) => {
@@ -116,7 +116,7 @@ fn failure(path: &Path, reason: impl std::fmt::Display) -> SourceError {
     SourceError(format!("{}: {reason}", path.display()))
 }
 
-/// Files whose name is the pattern's, where `*` stands for any text, in order of their names.
+/// The files whose names match the pattern, in which `*` stands for any text, sorted by name.
 fn matching(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     let name = pattern.file_name().unwrap_or_default().to_string_lossy();
     if !name.contains('*') {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of `sysbench --histogram` (1.0): how long its transactions, or other events, took.
+//! Parses the report of `sysbench --histogram` (1.0): the times of its transactions or other
+//! events. `source` calls it.
 
 use std::str::FromStr;
 
@@ -9,8 +10,8 @@ use crate::record::ClassResult;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// The events of a report as a class, and sysbench's version. The histogram's bins are 1.8 % wide, minimum and
-/// maximum are given to 10 us.
+/// The events of a report as a class, and sysbench's version. The histogram's bins are 1.8 % wide;
+/// minimum and maximum have a resolution of 10 us.
 pub fn parse(text: &str) -> Result<(ClassResult, String), String> {
     let (min, max) = (ns(behind(text, "min:")?), ns(behind(text, "max:")?));
     if min > max {
@@ -37,7 +38,7 @@ pub fn parse(text: &str) -> Result<(ClassResult, String), String> {
     Ok((found, behind(text, "sysbench ")?))
 }
 
-/// The first word behind a label at the start of a line.
+/// The first word after a label at the start of a line.
 fn behind<T: FromStr>(text: &str, label: &str) -> Result<T, String> {
     let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(label));
     let word = rest.and_then(|rest| rest.split_whitespace().next());
@@ -45,7 +46,7 @@ fn behind<T: FromStr>(text: &str, label: &str) -> Result<T, String> {
     value.ok_or_else(|| format!("not a sysbench report: no value after \"{label}\""))
 }
 
-/// Latency in ns and count of a line such as `9.560 |************ 94`.
+/// The latency in ns and the count in a line such as `9.560 |************ 94`.
 fn bin(line: &str) -> Option<(u64, u64)> {
     let (ms, rest) = line.split_once(" |")?;
     let count = rest.trim_start_matches('*').trim().parse().ok()?;
@@ -61,7 +62,7 @@ fn ns(ms: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// As sysbench 1.0.20 prints it.
+    /// A report of sysbench 1.0.20.
     const REPORT: &str = "\
 sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Merges the results of a point's jobs into the record's entry.
+//! Merges the results of a point's jobs into the record's entry. `run` calls it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::record::{ClassResult, PointResult};
 use crate::spec::expand::PlannedPoint;
 use crate::spec::workload::{Class, Job};
 
-/// Sums the jobs up by class, and all of them in `total`. The jobs are the point's, in its order.
+/// Merges the jobs by class, and all of them in `total`. The jobs are in the point's order.
 pub fn point_result(
     variant: &str,
     point: &PlannedPoint,
@@ -56,7 +56,7 @@ pub fn point_result(
     }
 }
 
-/// When the jobs end that do not count their I/Os, in ns since their start.
+/// The end, in ns since the start, of the jobs that do not count their I/Os.
 fn end_ns(point: &PlannedPoint, jobs: &[(&Job, JobOutput)]) -> u64 {
     match point.length.seconds {
         Some(seconds) => seconds * 1_000_000_000,
@@ -64,9 +64,10 @@ fn end_ns(point: &PlannedPoint, jobs: &[(&Job, JobOutput)]) -> u64 {
     }
 }
 
-/// A job that is ended at `end_ns` completes its outstanding I/Os afterwards, when nothing else
-/// uses the device. With several outstanding these can be more than all before, so they are left
-/// out. A job with one outstanding I/O keeps it, and the time that it took.
+/// The throughput of a job. A job that is ended at `end_ns` completes its outstanding I/Os
+/// afterwards, when nothing else uses the device. With several outstanding these can be more than
+/// all before, so they do not count. A job with one outstanding I/O keeps it, and the time that it
+/// took.
 fn mib_s(job: &Job, output: &JobOutput, end_ns: Option<u64>) -> f64 {
     let (count, duration_ns) = match end_ns {
         Some(end_ns) if job.depth > 1 => (output.count.saturating_sub(job.depth), end_ns),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The measured thread, which has the deadline: takes records from a source and records them.
+//! `session` runs it.
 //!
-//! One call is measured: write() or append(), which a real application would make. The kernel's
-//! counters are read around each call, outside the measured time, so that a long call can be
-//! explained: see [`steadyio_recorder::task`]. That takes four system calls. Calls whose deadline
-//! is another program's are measured only on request.
+//! It measures one call: write() or append(), as a real application would make it. It reads the
+//! kernel's counters around each call, outside the measured time, so that a long call can be
+//! explained: see [`steadyio_recorder::task`]. That takes four system calls. If the deadline
+//! belongs to another program, calls are measured only on request.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,89 +17,90 @@ use steadyio_recorder::config::ChannelConfig;
 use steadyio_recorder::source::{Record, Source, now_ns};
 use steadyio_recorder::task::{Counters, Probe};
 
-/// Number of longest calls kept with their counters.
+/// The number of longest calls kept with their counters.
 const WORST: usize = 10;
 
 pub trait Sink {
-    /// The call that is measured. The sink counts a lost record; it is no error.
+    /// Takes a record; this call is measured. The sink counts a lost record, which is not an error.
     fn take(&mut self, record: &Record<'_>) -> io::Result<()>;
 
-    /// A channel that comes while recording; returns its position, or why it cannot be recorded.
+    /// Adds a channel while recording. Returns its position, or the reason why it cannot be
+    /// recorded.
     fn declare(&mut self, channel: &ChannelConfig) -> Result<usize, String> {
         Err(format!("{:?} cannot be added", channel.topic))
     }
 
-    /// Whether nothing is recorded any more, whatever comes.
+    /// Whether the recording has ended, so that no further record is taken.
     fn has_ended(&self) -> bool {
         false
     }
 
-    /// Further work of the thread per record; not measured.
+    /// The rest of the thread's work per record, which is not measured.
     fn settle(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Readable by other threads meanwhile.
+/// The values that other threads may read meanwhile.
 #[derive(Debug, Default)]
 pub struct Gauge {
     pub call_ns_max: AtomicU64,
 }
 
-/// Why a call was long.
+/// The reason for a long call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// It slept in the kernel.
+    /// The thread slept in the kernel.
     Blocked,
     /// Another thread had the CPU.
     Preempted,
-    /// It had the CPU all along: its own work, interrupts, or a hypervisor.
+    /// The thread had the CPU all along: its own work, interrupts, or a hypervisor.
     Running,
 }
 
 /// A long call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WorstCall {
-    /// Index of the record.
+    /// The index of the record.
     pub record: u64,
     pub ns: u64,
     pub cause: Cause,
-    /// What the kernel counted meanwhile.
+    /// The kernel's counters during the call.
     pub kernel: Counters,
 }
 
-/// The limit for late records, and the measured quantities.
+/// The limit for late records, and the selection of measurements.
 #[derive(Debug, Clone, Copy)]
 pub struct Measuring {
     /// The period.
     pub late_after_ns: u64,
-    /// Whether each call is, and how late it comes.
+    /// Whether to measure each call and its lateness.
     pub calls: bool,
 }
 
 /// The result of a run.
 #[derive(Debug, Clone)]
 pub struct CallerReport {
-    /// Those that were measured.
+    /// The measured calls.
     pub calls: Latencies,
-    /// From the time a record was due to its call.
+    /// The times from a record's due time to its call.
     pub lateness: Latencies,
-    /// Records that came a period or more late.
+    /// The number of records that came a period or more late.
     pub late: u64,
-    /// Calls in which the thread slept.
+    /// The number of calls in which the thread slept.
     pub blocked_calls: u64,
-    /// Calls in which the thread was preempted and did not sleep.
+    /// The number of calls in which the thread was preempted and did not sleep.
     pub preempted_calls: u64,
-    /// Longest first.
+    /// The longest calls, the longest first.
     pub worst: Vec<WorstCall>,
-    /// The thread from its first to its last record, its waiting for the period included.
+    /// The thread's counters from its first to its last record, including its waits for the period.
     pub kernel: Counters,
-    /// From the first record to the last.
+    /// The time from the first record to the last.
     pub duration_ns: u64,
     /// Whether it was asked to stop before the source ended.
     pub interrupted: bool,
-    /// Error that ended it early.
+    /// The error that ended it early.
     pub error: Option<String>,
 }
 
@@ -143,7 +145,7 @@ fn cause(kernel: &Counters) -> Cause {
     }
 }
 
-/// What a run measures with.
+/// The means of measuring.
 struct Meter<'a> {
     measuring: Measuring,
     probe: &'a Probe,
@@ -226,7 +228,7 @@ mod tests {
     use super::*;
     use steadyio_recorder::source::Periodic;
 
-    /// Sleeps in one call.
+    /// A sink that sleeps in one call.
     struct SleepsOnce {
         at: u8,
         taken: Vec<u8>,

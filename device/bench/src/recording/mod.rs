@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures a caller that records periodic data: with the pool, or as in the ext4 recording paper.
+//! `steady record` calls it.
 //!
-//! [`recipe`] names the ways to record; [`caller`] is the measured thread; in [`recipes`] it calls
-//! write() itself. [`session`] runs a recording, [`place`] names the file system, [`result`] is the
-//! result.
+//! [`recipe`] names the ways to record. [`caller`] is the measured thread; in [`recipes`] it calls
+//! write() itself. [`session`] runs a recording, [`place`] finds the file system, and [`result`] is
+//! the result.
 
 pub mod caller;
 pub mod place;

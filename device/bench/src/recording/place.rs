@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file system of a recording, for its result.
+//! Finds the file system of a recording, for its result.
 
 use std::fs;
 use std::io;
@@ -9,23 +9,23 @@ use std::path::Path;
 use rustix::fs::{major, minor};
 use serde::Serialize;
 
-/// File system and mount options. Without paths, because results are meant to be shared.
+/// The file system and its mount options, without paths, because results are meant to be shared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Filesystem {
-    /// `ext4`, for example.
+    /// The kind, for example `ext4`.
     pub kind: String,
-    /// Mount options, as the kernel shows them.
+    /// The mount options, as the kernel prints them.
     pub options: String,
-    /// Kernel name of the block device; None if there is none.
+    /// The kernel name of the block device; None if there is none.
     pub device: Option<String>,
 }
 
-/// An error, with its file.
+/// Adds the file to an error.
 pub fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// The file system of a directory; None if /proc does not tell.
+/// The file system of a directory; None if /proc does not show it.
 pub fn filesystem_of(dir: &Path) -> Option<Filesystem> {
     let device = fs::metadata(dir).ok()?.dev();
     let number = format!("{}:{}", major(device), minor(device));
@@ -33,7 +33,7 @@ pub fn filesystem_of(dir: &Path) -> Option<Filesystem> {
     let by_number = mounts.lines().find_map(|line| described(line, &number));
     let (kind, options) = match by_number {
         Some(found) => found,
-        // btrfs gives each subvolume a number of its own, which no mount has.
+        // btrfs gives each subvolume a separate number, which no mount has.
         None => described(mount_of(&mounts, &dir.canonicalize().ok()?)?, "")?,
     };
     let link = fs::read_link(format!("/sys/dev/block/{number}")).ok();
@@ -41,7 +41,7 @@ pub fn filesystem_of(dir: &Path) -> Option<Filesystem> {
     Some(Filesystem { kind, options, device: link.as_ref().and_then(name) })
 }
 
-/// The line of the mount that a path is on: the longest mount point, and the last one there.
+/// The mount of a path: the longest mount point, and the last one there.
 fn mount_of<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
     let point = |line: &str| {
         let point = line.split(' ').nth(4)?.replace("\\040", " ");
@@ -54,7 +54,8 @@ fn mount_of<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
         .map(|(_, line)| line)
 }
 
-/// Kind and options in a line of mountinfo, if it is of this device; of any, without a number.
+/// The kind and options in a line of mountinfo, if it has this device number; without a number, of
+/// any.
 fn described(line: &str, number: &str) -> Option<(String, String)> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(2);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ways to record, named, for comparison.
+//! The named ways to record, for comparison. `session` and the lab use them.
 //!
 //! All but `pool` are those of the ext4 recording paper: the caller calls write() into the page
-//! cache, and a second thread writes the pages back. Each choice of the paper is a field here; its
+//! cache, and a second thread writes the pages back. Each choice of the paper is a field here. Its
 //! names are W (write: append or preallocated), S (sync: fdatasync, "all", or sync_file_range,
 //! "data") and F (flusher on or off).
 
@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// How the caller's write() finds its blocks.
+/// The allocation of blocks for the caller's write().
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocks {
     /// The paper's W_APPEND: the file grows with each write().
@@ -20,7 +20,7 @@ pub enum Blocks {
     Preallocated,
 }
 
-/// How the second thread writes back.
+/// The second thread's method of write-back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sync {
     /// The paper's S_ALL: fdatasync(), which may commit the journal.
@@ -29,7 +29,7 @@ pub enum Sync {
     SyncFileRange,
 }
 
-/// What else is done to the file system while recording.
+/// The concurrent load on the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
     None,
@@ -46,7 +46,7 @@ pub struct CallerWrites {
     pub blocks: Blocks,
     /// S in the paper's names.
     pub sync: Sync,
-    /// F in the paper's names: whether the kernel's flusher keeps the machine's settings.
+    /// F in the paper's names: whether the flusher keeps the machine's settings.
     pub flusher: bool,
     /// BG in the paper's names.
     pub background: Background,
@@ -59,7 +59,7 @@ pub enum Kind {
     Pool,
 }
 
-/// A named way to record; the only ones are those of [`RECIPES`].
+/// A named way to record. [`RECIPES`] lists all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipe {
     name: &'static str,
@@ -85,7 +85,8 @@ const PRE_ALL: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::Fdatasync, fa
 const PRE_DATA_ON: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::SyncFileRange, true);
 
 /// Every recipe: the paper's twelve in the order of its Table 1, then the pool. A name without
-/// `flusher` or `noflusher` is one of the paper's two methods: NONE with, ALL without the flusher.
+/// `flusher` or `noflusher` is one of the paper's two methods: NONE (with the flusher) or ALL
+/// (without).
 pub const RECIPES: [Recipe; 13] = [
     of_paper("append-fdatasync", "NONE", NONE, Background::None),
     of_paper("prealloc-syncrange", "ALL", ALL, Background::None),
@@ -123,12 +124,12 @@ pub const RECIPES: [Recipe; 13] = [
 ];
 
 impl Recipe {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         self.name
     }
 
-    /// Its column in the paper's Table 1; None if the paper does not have it.
+    /// The column in the paper's Table 1; None if the paper does not have it.
     pub fn paper_column(self) -> Option<&'static str> {
         self.paper_column
     }

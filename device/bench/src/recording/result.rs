@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result of a recording (`docs/spec/recording-1.schema.json`).
+//! The result of a recording (`docs/spec/recording-1.schema.json`), as JSON and as text.
 //!
-//! No clock times, host names or paths. Fields are written in the order they have here.
+//! It has no clock times, host names or paths. Fields are written in the order of the declaration.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -73,17 +73,17 @@ struct Config {
     writer_fifo_priority: Option<u8>,
 }
 
-/// How a recording ended.
+/// The end of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// The source ended.
     Finished,
-    /// A signal ended it; the records received until then are recorded.
+    /// A signal ended it. The records received until then are recorded.
     Interrupted,
     /// All segments were full.
     Full,
-    /// The device or the file system failed, or the source.
+    /// The device, the file system or the source failed.
     Failed,
 }
 
@@ -283,54 +283,54 @@ impl RecordingResult {
         self.ended
     }
 
-    /// All channels together.
+    /// The sum of all channels.
     pub fn total(&self) -> &Account {
         &self.ledger.total
     }
 
-    /// Records that were received and are not durable, lost or not.
+    /// The number of received records that are not durable, lost or not.
     pub fn not_durable(&self) -> u64 {
         let total = &self.ledger.total;
         total.received.records.saturating_sub(total.durable.records)
     }
 
-    /// Whether it was the device that ended it.
+    /// Whether a failing device ended it.
     pub fn device_failed(&self) -> bool {
         self.ended == End::Failed && self.caller.error.is_none()
     }
 
-    /// Writes and syncs of the recorder that failed.
+    /// The number of failed writes and syncs of the recorder.
     pub fn failures(&self) -> u64 {
         self.pool.as_ref().map_or(0, |pool| pool.failures)
     }
 
-    /// Records that are lost because they are longer than their channel allows.
+    /// The number of records lost because they are longer than their channel allows.
     pub fn too_long(&self) -> u64 {
         self.caller.too_long_records
     }
 
-    /// Messages that were durable and are gone, of earlier recordings or of this one.
+    /// The number of messages that were durable and are gone, of earlier recordings or of this one.
     pub fn missing_messages(&self) -> u64 {
         self.pool.as_ref().map_or(0, |pool| pool.missing_messages)
     }
 
-    /// Whether segments were left because they cannot be used.
+    /// Whether some segments cannot be used.
     pub fn lacks_segments(&self) -> bool {
         self.pool.as_ref().is_some_and(|pool| pool.failed_segments > 0)
     }
 
-    /// Why it ended, or what failed last.
+    /// The reason for the end, or the last failure.
     pub fn trouble(&self) -> Option<&str> {
         let of_pool = self.pool.as_ref().and_then(|pool| pool.trouble.as_deref());
         self.caller.error.as_deref().or(of_pool)
     }
 
-    /// As one line of JSON.
+    /// The result as one line of JSON.
     pub fn to_json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string(self)? + "\n")
     }
 
-    /// For people.
+    /// The result as text for users.
     pub fn to_text(&self) -> String {
         let us = |ns: Option<u64>| ns.map_or("-".into(), |ns| format!("{:.1}", ns as f64 / 1e3));
         let (name, call) = (self.recipe.name, self.caller.call);

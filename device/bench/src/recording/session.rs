@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A whole recording by any recipe: sets it up, runs and watches the caller, ends it and restores
+//! A whole recording with any recipe: sets it up, runs and watches the caller, ends it and restores
 //! settings.
 //!
-//! Called by `steady record`. Other programs use [`steadyio_recorder::pool::Recorder`] directly, in
+//! `steady record` calls it. Other programs use [`steadyio_recorder::pool::Recorder`] directly, in
 //! their own thread.
 
 use std::collections::BTreeMap;
@@ -33,35 +33,35 @@ use super::recipes::background::BackgroundReport;
 use super::recipes::caller_writes::{Files, WriteReport, WriteSink};
 use super::recipes::flusher::{self, FlusherError, FlusherOff};
 
-/// Interval at which a waiting caller checks whether the ring has room.
+/// The interval at which a waiting caller checks whether the ring has room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
-/// While a device fails, the state is reported again at this interval.
+/// The interval of repeated reports while a device fails.
 const REMIND_EVERY: Duration = Duration::from_secs(10);
 
-/// How the caller runs.
+/// The settings of the caller's thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallerConfig {
-    /// SCHED_FIFO at this priority.
+    /// Run with SCHED_FIFO at this priority.
     pub fifo_priority: Option<u8>,
-    /// On this CPU only.
+    /// Run on this CPU only.
     pub cpu: Option<usize>,
 }
 
-/// What to record, and how.
+/// The channels, the recipe and the limits of a recording.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub recipe: Recipe,
     /// Channels, sizes, directory. The ext4 recording paper's recipes have one channel, take
-    /// `segment_bytes` as the size of a file and `unit_bytes` as bytes per write-back, and use
-    /// nothing else of it.
+    /// `segment_bytes` as the size of a file and `unit_bytes` as bytes per write-back, and ignore
+    /// the rest.
     pub config: RecorderConfig,
     pub caller: CallerConfig,
-    /// Time between records; zero: as fast as the recorder takes them.
+    /// The time between records; zero: as fast as the recorder takes them.
     pub period: Duration,
-    /// Bytes that will come; None if they have no end.
+    /// The size of the whole recording; None if it has no end.
     pub total_bytes: Option<u64>,
-    /// The caller waits for room in the ring before it takes the next record. For sources that can
-    /// block; never for real-time.
+    /// Whether the caller waits for room in the ring before it takes the next record. For sources
+    /// that can block; never for real-time.
     pub back_pressure: bool,
     /// Whether each call is measured, with four system calls.
     pub measure_calls: bool,
@@ -72,38 +72,38 @@ pub struct Plan {
 pub enum SessionError {
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The flusher's settings.
+    /// The flusher's settings failed.
     #[error(transparent)]
     Flusher(#[from] FlusherError),
-    /// Files or threads of the paper's recipes.
+    /// Files or threads of the paper's recipes failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The paper's recipes preallocate, so they must know the size of the recording.
+    /// The paper's recipes preallocate, so they need the size of the recording.
     #[error("recipe {0} needs an end: give --total or --duration")]
     Endless(Recipe),
-    /// Not for its limit.
+    /// Locking memory failed for another reason than the limit.
     #[error("cannot lock memory: {0} (use --no-lock to run without it)")]
     Lock(io::Error),
-    /// Scheduling of the caller.
+    /// The scheduling of the caller failed.
     #[error("cannot run the caller {wanted}: {why}")]
     Caller { wanted: String, why: io::Error },
 }
 
-/// State of a recording in progress.
+/// The state of a recording in progress.
 #[derive(Debug, Clone, Copy)]
 pub struct Live {
     pub elapsed: Duration,
-    /// All channels together.
+    /// The sum of all channels.
     pub account: Account,
-    /// Of all rings; 0 without rings.
+    /// The size of all rings; 0 without rings.
     pub ring_bytes: u64,
-    /// None if calls are not measured.
+    /// The longest call; None if calls are not measured.
     pub call_ns_max: Option<u64>,
-    /// Of the latest sync; None if the recipe does not measure it.
+    /// The lag of the latest sync; None if the recipe does not measure it.
     pub durable_lag_ns: Option<u64>,
 }
 
-/// What the other threads did.
+/// The results of the other threads.
 #[derive(Debug)]
 pub enum Beside {
     Pool(Box<WriterReport>, Arc<Meters>),
@@ -113,24 +113,24 @@ pub enum Beside {
 #[derive(Debug)]
 pub struct Outcome {
     pub caller: CallerReport,
-    /// By topic.
+    /// The accounts by topic.
     pub channels: Vec<(String, Account)>,
     pub beside: Beside,
-    /// Where it is.
+    /// The file system of the recording.
     pub filesystem: Option<Filesystem>,
-    /// Settings of the kernel's flusher while recording.
+    /// The settings of the kernel's flusher while recording.
     pub flusher: BTreeMap<String, u64>,
-    /// CPU time of the process, from the first record until all is durable.
+    /// The CPU time of the process, from the first record until all is durable.
     pub cpu_ns: u64,
-    /// From the first record until all is durable.
+    /// The time from the first record until all is durable.
     pub duration_ns: u64,
-    /// Whether all of the process was locked into memory, not rings and blocks only.
+    /// Whether the whole process was locked into memory, not only rings and blocks.
     pub process_locked: bool,
-    /// Records that were lost because they are longer than their channel allows.
+    /// The number of records lost because they are longer than their channel allows.
     pub too_long: u64,
 }
 
-/// When the first record came, and the CPU time of the process until then.
+/// The time of the first record, and the CPU time of the process until then.
 struct Begun {
     at_ns: u64,
     cpu_ns: u64,
@@ -139,9 +139,10 @@ struct Begun {
 
 /// The callbacks of a recording.
 pub struct Watch<'a> {
-    /// Called when a recorder runs, before its first record; other recipes have none.
+    /// Called when the recorder runs, before its first record. Only the recipe `pool` has a
+    /// recorder.
     pub started: &'a mut dyn FnMut(&Recorder) -> io::Result<()>,
-    /// How often `tell` is called; None: never.
+    /// The interval of calls to `tell`; None: never.
     pub every: Option<Duration>,
     pub tell: &'a mut dyn FnMut(&Live),
     /// Called when the recording begins, at once when the device fails or works again, now and then
@@ -153,31 +154,31 @@ const NOT_LOCKED: &str = "rings and blocks are locked into memory, but not the r
      -l, or LimitMEMLOCK= in a systemd unit) is below its mapped size; page faults may delay the \
      caller";
 
-/// What the watching thread waits for.
+/// An event for the watching thread.
 enum Event {
     State(RecordingState),
-    /// To be told.
+    /// A message to report.
     Note(&'static str),
-    /// The caller's thread has ended, or the recorder.
+    /// The caller's thread or the recorder has ended.
     Ended,
 }
 
-/// Sends it when it is dropped: also by a thread that panics.
+/// Sends `Ended` when it is dropped, also by a thread that panics.
 struct SendsEnded(Sender<Event>);
 
 impl Drop for SendsEnded {
     fn drop(&mut self) {
-        // The receiver waits for it.
+        // The receiver waits for this.
         let _ = self.0.send(Event::Ended);
     }
 }
 
-/// What goes on, as seen by the thread that started it.
+/// The recording, as seen by the thread that started it.
 struct Watching<'a, 'b> {
     watch: Option<&'a mut Watch<'b>>,
     note: &'a mut dyn FnMut(String),
     events: Receiver<Event>,
-    /// All channels together.
+    /// The sum of all channels.
     account: &'a dyn Fn() -> Account,
     ring_bytes: u64,
     measure_calls: bool,
@@ -229,7 +230,7 @@ impl Watching<'_, '_> {
     }
 }
 
-/// By how many rings the records go.
+/// The rings through which the records pass.
 enum Rings {
     Own(Vec<Channel>),
     Shared(SharedChannels),
@@ -238,7 +239,7 @@ enum Rings {
 struct PoolSink {
     rings: Rings,
     registry: Arc<Registry>,
-    /// Of each channel's ring, if the caller waits for room.
+    /// The size of each channel's ring, if the caller waits for room.
     ring_bytes: Option<Vec<u64>>,
     last: usize,
     too_long: u64,
@@ -250,7 +251,7 @@ impl Sink for PoolSink {
     fn take(&mut self, record: &Record<'_>) -> io::Result<()> {
         self.last = record.channel;
         let Record { channel, log_time_ns: log_ns, publish_time_ns, data, .. } = *record;
-        // The channel counts a loss; the caller of a real-time system would continue, too.
+        // The channel counts a loss. The caller of a real-time system would continue, too.
         let taken = match &mut self.rings {
             Rings::Own(channels) => {
                 channels[channel].append_published(log_ns, publish_time_ns, data)
@@ -279,14 +280,14 @@ impl Sink for PoolSink {
         self.meters.has_ended()
     }
 
-    /// Half a ring has room for any record: the configuration ensures it.
+    /// Waits for room. Half a ring has room for any record; the configuration ensures it.
     fn settle(&mut self) -> io::Result<()> {
         if let Some(ring_bytes) = &self.ring_bytes {
             let used = || match &self.rings {
                 Rings::Own(channels) => channels[self.last].ring_used(),
                 Rings::Shared(channels) => channels.ring_used(),
             };
-            // A device that fails may never make room again.
+            // A failing device may never make room again.
             while used() as u64 > ring_bytes[self.last] / 2 && !self.stop.requested() {
                 thread::sleep(ROOM_LOOK);
             }
@@ -355,7 +356,7 @@ impl Plan {
         let mut watching = self.watching(watch, note, events, &account, &lag);
         let (begun, caller, sink) = self.run_caller(source, sink, stop, &sender, &mut watching)?;
         let report = thread::scope(|scope| {
-            // The device may fail now as well, and is waited for.
+            // The device may fail now as well; this thread waits for it.
             let ended = SendsEnded(sender);
             let finishing = scope.spawn(|| {
                 let _ended = ended;
@@ -447,7 +448,7 @@ impl Plan {
         }
     }
 
-    /// Runs the caller in a thread of its own, and watches it from this one.
+    /// Runs the caller in a separate thread, and watches it from this one.
     fn run_caller<S: Sink + Send + 'static>(
         &self,
         mut source: Box<dyn Source + Send>,
@@ -481,7 +482,7 @@ impl Plan {
 }
 
 impl CallerConfig {
-    /// Whether a thread may run so; to be called before anything is made.
+    /// Checks whether a thread may have these settings. Call it before anything is made.
     pub fn check(self) -> Result<(), SessionError> {
         let thread = thread::Builder::new().spawn(move || prepare_caller(&self));
         let thread = thread.map_err(not_started("the caller's thread"))?;

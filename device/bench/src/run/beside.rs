@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that run while the jobs of a point do: fstrim, deletions, and anything else fio cannot
-//! do.
+//! Runs programs during the jobs of a point: fstrim, deletions, and anything else that fio cannot
+//! do. `prepared` starts them.
 //!
-//! Each is a shell in a process group of its own, in the file system's root, with `$STEADY_DEVICE`
-//! (node) and `$STEADY_DISK` (name in /sys/block) in its environment. It runs until the point ends;
-//! one that ends earlier has failed, because the point was then measured without it.
+//! Each is a shell in a separate process group, in the file system's root, with `$STEADY_DEVICE`
+//! (node) and `$STEADY_DISK` (name in /sys/block) in its environment. It runs until the point ends.
+//! One that ends earlier has failed, because the point was then measured without it.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -16,7 +16,7 @@ use steadyio_core::device::Device;
 
 use crate::spec::workload::{Command, Ioprio};
 
-/// A program that failed.
+/// A program failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BesideError {
     #[error("{name} cannot be started")]
@@ -30,13 +30,13 @@ pub enum BesideError {
     Ended {
         /// Name of the command, or `prepare`.
         name: String,
-        /// Exit status.
+        /// Its exit status.
         how: String,
         said: String,
     },
 }
 
-/// Running programs; dropping it ends them.
+/// The running programs; dropping it ends them.
 #[derive(Debug, Default)]
 pub struct Beside(Vec<(String, Child)>);
 
@@ -59,7 +59,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Ends them all; an error if one had ended by itself.
+    /// Ends all of them. Returns an error if one had ended by itself.
     pub fn finish(mut self) -> Result<(), BesideError> {
         for (name, child) in &mut self.0 {
             if let Ok(Some(status)) = child.try_wait() {

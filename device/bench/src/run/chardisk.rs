@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A variant whose jobs use a card's `/dev/chardiskN`: a group of points takes the card from the
-//! block layer, and returns it.
+//! A variant whose jobs use a card's `/dev/chardiskN`: takes the card from the block layer for a
+//! group of points, and returns it. `run` calls it.
 
 use std::path::Path;
 
@@ -23,7 +23,8 @@ pub enum ChardiskError {
 pub struct OnChardisk<'a> {
     block: &'a Device,
     taken: TakenCard,
-    /// In place of the block device: `queue` is where the character device's own knobs are.
+    /// The device to use in place of the block device; `queue` is the folder of the character
+    /// device's own knobs.
     pub device: Device,
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file system of a point: made, mounted, filled with the jobs' files, and unmounted.
+//! The file system of a point: makes and mounts it, writes the jobs' files, and unmounts it.
+//! `prepared` calls it.
 //!
-//! Each point has a new one, because what earlier points left behind (fragments, a half-full
-//! journal, groups already trimmed) would decide its latencies. Making one destroys what the device
-//! holds: callers ask [`crate::run::safety`] first, as for any writing.
+//! Each point has a new one. Otherwise the leftovers of earlier points (fragments, a half-full
+//! journal, groups already trimmed) would decide its latencies. Making one destroys the device's
+//! data, so callers ask [`crate::run::safety`] first.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -21,19 +22,19 @@ use crate::fio::job::file_path;
 use crate::spec::expand::VariantFilesystem;
 use crate::spec::workload::{Filesystem, FilesystemKind, Job};
 
-/// Files are written in pieces of this size.
+/// The size of the pieces in which files are written.
 const PIECE_BYTES: usize = 1 << 20;
-/// How long a killed program may take to close its files.
+/// The number of attempts to unmount, for a killed program to close its files.
 const UNMOUNT_TRIES: u32 = 100;
 const UNMOUNT_AGAIN: Duration = Duration::from_millis(50);
 
-/// A file system that could not be made, mounted or filled.
+/// A file system could not be made, mounted or filled.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesystemError {
     /// A program failed.
     #[error("{command}: {said}")]
     Program { command: String, said: String },
-    /// Directory or file.
+    /// The directory or file failed.
     #[error("{}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
@@ -41,7 +42,7 @@ pub enum FilesystemError {
 /// A mounted file system; dropping it unmounts it.
 #[derive(Debug)]
 pub struct Mounted {
-    /// Where it is mounted.
+    /// The mount point.
     pub path: PathBuf,
     unmounted: bool,
     _dir: tempfile::TempDir,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The preparation of a group of points on a file system: the file system, the jobs' files, and the
-//! programs that run next to the jobs.
+//! Prepares a group of points on a file system: the file system, the jobs' files, and the programs
+//! that run during the jobs. `run` calls it.
 
 use steadyio_core::device::Device;
 
@@ -9,17 +9,18 @@ use crate::run::filesystem::{FilesystemError, Mounted};
 use crate::spec::expand::{PlannedPoint, VariantFilesystem};
 use crate::spec::workload::Filesystem;
 
-/// Why it could not be prepared, or failed.
+/// The preparation, or a prepared part, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     #[error(transparent)]
     Filesystem(#[from] FilesystemError),
-    /// A program that runs next to the jobs.
+    /// A program that runs during the jobs failed.
     #[error(transparent)]
     Beside(#[from] BesideError),
 }
 
-/// A point's file system, and the programs that use it next to the jobs. The programs end first.
+/// A point's file system, and the programs that use it during the jobs. Fields are dropped in this
+/// order: the programs end first.
 #[derive(Debug)]
 pub struct Prepared {
     beside: Beside,
@@ -27,7 +28,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Makes the file system, lays out the jobs' files and starts the programs.
+    /// Makes the file system, writes the jobs' files and starts the programs.
     pub fn new(
         device: &Device,
         filesystem: &Filesystem,

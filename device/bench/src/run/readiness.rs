@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that a bench needs but the I/O: permissions, knobs, drivers and programs, each tried
-//! and put back. Called by `steady bench --check` and `steady tune --check`.
+//! Tries everything that a bench needs except the I/O: permissions, knobs, drivers and programs. It
+//! restores each. `steady bench --check` and `steady tune --check` call it.
 
 use std::env;
 use std::io;
@@ -20,7 +20,7 @@ use crate::run::{Bench, BenchError};
 use crate::spec::expand::PlannedVariant;
 use crate::spec::workload::{FilesystemKind, Ioprio};
 
-/// A right or a program that the workload needs.
+/// A right or a program that the workload lacks.
 #[derive(Debug, thiserror::Error)]
 pub enum Lacking {
     #[error("job {job}: {what} (needs root, or CAP_SYS_NICE)")]
@@ -31,7 +31,7 @@ pub enum Lacking {
     Program(String),
 }
 
-/// Tries what the device and the variants need, but for their knobs.
+/// Tries everything that the device and the variants need, except their knobs.
 pub fn try_all(bench: &Bench, plan: &[PlannedVariant]) -> Result<(), BenchError> {
     if !bench.spec.workload.writes() {
         open_for_reading(bench)?;
@@ -65,7 +65,7 @@ fn try_variant(bench: &Bench, variant: &PlannedVariant) -> Result<(), BenchError
     Ok(())
 }
 
-/// The conditions of taking the card.
+/// Tries the conditions for taking the card.
 fn try_chardisk(bench: &Bench) -> Result<(), ChardiskError> {
     if bench.device.is_partition() {
         return Err(ChardiskError::Partition(bench.device.name.clone()));
@@ -77,7 +77,7 @@ fn try_chardisk(bench: &Bench) -> Result<(), ChardiskError> {
     Ok(())
 }
 
-/// In a thread, which takes its priorities with it.
+/// Tries priorities in a separate thread, whose end restores them.
 fn try_priorities(plan: &[PlannedVariant]) -> Result<(), Lacking> {
     let points = plan.iter().flat_map(|variant| &variant.groups).flat_map(|group| &group.points);
     for job in points.flat_map(|point| &point.jobs) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a device may be written to.
+//! Decides whether a device may be written to. `run` calls it.
 //!
-//! Two checks, in this order. Is it in use? An exclusive open fails for anything mounted, swapped
-//! to or stacked upon, and keeps others out while it is held; no option overrides this. Does it
-//! hold data? Partitions and known signatures show it; the user can consent to their loss by name.
+//! It makes two checks, in this order. Is the device in use? An exclusive open fails for anything
+//! mounted, swapped to or stacked upon, and keeps others out while it is held; no option overrides
+//! this. Does it hold data? Partitions and known signatures show it; the user can consent to their
+//! loss by name.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,20 +13,20 @@ use rustix::fs::{Mode, OFlags};
 use steadyio_core::device::{Device, access_hint};
 use steadyio_core::occupied::{held_data, users};
 
-/// Why a device is not written to.
+/// The reason why a device is not written to.
 #[derive(Debug, thiserror::Error)]
 pub enum SafetyError {
-    /// Mounted, swap, member of something, or held open exclusively.
+    /// The device is mounted, swap, a part of another device, or held open exclusively.
     #[error(
         "{device} is in use ({by}), and the workload writes to it; unmount or release it first"
     )]
     InUse {
         /// Kernel name.
         device: String,
-        /// Who uses it.
+        /// The user of the device.
         by: String,
     },
-    /// Holds data that the workload would overwrite.
+    /// The device holds data that the workload would overwrite.
     #[error(
         "{device} holds {what}: the workload would destroy it; to allow this, add \
          --destroy-data {device}"
@@ -35,7 +36,7 @@ pub enum SafetyError {
         device: String,
         what: String,
     },
-    /// Formatting needs consent even if nothing is known to be lost.
+    /// Formatting needs consent, even if no data is known.
     #[error(
         "the workload makes a file system on {0} for each point, which destroys what it holds: to \
          allow this, add --destroy-data {0}"
@@ -60,12 +61,12 @@ pub enum SafetyError {
     },
 }
 
-/// Keeps mounts and other exclusive users away as long as it lives.
+/// Excludes mounts and other exclusive users as long as it lives.
 #[derive(Debug)]
 pub struct Claim(#[allow(dead_code, reason = "held for its lock")] OwnedFd);
 
-/// As [`allow_writes`], for a workload that makes a file system. The claim is released again: mkfs
-/// and the mount open the device exclusively themselves.
+/// Like [`allow_writes`], for a workload that makes a file system. It releases the claim, because
+/// mkfs and the mount open the device exclusively themselves.
 pub fn allow_formatting(device: &Device, destroy: Option<&str>) -> Result<(), SafetyError> {
     if destroy.is_none() {
         return Err(SafetyError::Formats(device.name.clone()));
@@ -73,7 +74,7 @@ pub fn allow_formatting(device: &Device, destroy: Option<&str>) -> Result<(), Sa
     allow_writes(device, destroy).map(drop)
 }
 
-/// Makes both checks; the claim must be held while writing.
+/// Makes both checks. The claim must be held while writing.
 pub fn allow_writes(device: &Device, destroy: Option<&str>) -> Result<Claim, SafetyError> {
     let name = device.name.clone();
     if destroy.is_some_and(|given| !device.is_named(given)) {

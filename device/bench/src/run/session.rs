@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bench that has begun: the device is claimed, its knobs are saved, and variants are run one by
-//! one. Dropping it restores the knobs.
+//! A running bench: the device is claimed, its knobs are saved, and variants run one by one.
+//! Dropping it restores the knobs. `steady bench` and `steady tune` use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,24 @@ use crate::run::safety::Claim;
 use crate::run::{Bench, BenchError, Event};
 use crate::spec::expand::PlannedVariant;
 
-/// Made by [`Bench::start`].
+/// The session; [`Bench::start`] makes it.
 #[derive(Debug)]
 pub struct Session<'a> {
     pub(super) bench: &'a Bench<'a>,
-    /// None for a workload that needs none.
+    /// None for a workload without fio.
     pub(super) fio: Option<Fio>,
     /// None if no variant has knobs.
     pub(super) guard: Option<KnobGuard>,
     /// The results so far.
     pub(super) record: Record,
-    /// Behind the guard: the device is claimed until its knobs are restored, except while a card is a
-    /// character device, which claims it itself.
+    /// Declared after the guard: the device is claimed until its knobs are restored, except while a
+    /// card is a character device, which claims it itself.
     pub(super) claim: Option<Claim>,
 }
 
 impl Session<'_> {
-    /// Sets the knobs of each variant once, and restores them: an unknown one, or a value that the
-    /// kernel refuses, is an error before anything is measured.
+    /// Sets the knobs of each variant once, and restores them. An unknown knob, or a value that the
+    /// kernel rejects, is an error before anything is measured.
     pub fn try_knobs(&self, variants: &[PlannedVariant]) -> Result<(), BenchError> {
         let Some(guard) = &self.guard else { return Ok(()) };
         for variant in variants.iter().filter(|variant| !variant.chardisk) {
@@ -64,12 +64,12 @@ impl Session<'_> {
         Ok(&self.record.results[before..])
     }
 
-    /// Restores the knobs; if that fails, the record is still valid.
+    /// Restores the knobs. If that fails, the record is still valid.
     pub fn finish(self) -> (Record, Result<(), GuardError>) {
         (self.record, self.guard.map_or(Ok(()), KnobGuard::finish))
     }
 
-    /// Restores the knobs, sets these and leaves them set; if that fails, all are restored, and the
+    /// Restores the knobs, sets these and leaves them set. If that fails, it restores all, and the
     /// record is still valid.
     pub fn leave(self, knobs: &BTreeMap<String, Value>) -> (Record, Result<(), BenchError>) {
         let set = |guard: KnobGuard| {

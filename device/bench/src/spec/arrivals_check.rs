@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks of the keys that state when a job's I/Os arrive.
+//! Checks the keys for the arrivals of a job's I/Os. `check` calls it.
 
 use crate::spec::workload::{Class, FileSync, Job, Pattern, SpecError, Workload};
 
@@ -54,7 +54,7 @@ fn check_pattern(job: &Job, pattern: Pattern) -> Result<(), String> {
     if pattern == Pattern::Sporadic && job.gap_us_min.is_none() {
         return Err("arrivals = \"sporadic\" needs gap_us_min".into());
     }
-    // Then no arrival comes before the one of the period before.
+    // With at most this jitter, no arrival precedes that of the previous period.
     if let Some(jitter_us) = job.jitter_us.filter(|&jitter_us| 2 * jitter_us > gap_us) {
         return Err(format!("jitter_us = {jitter_us}: must be 0 to half of gap_us = {gap_us}"));
     }
@@ -75,7 +75,8 @@ fn both(one: &str, first: Option<u64>, other: &str, second: Option<u64>) -> Resu
     }
 }
 
-/// The threads of a job with arrivals are `steady`'s own, and simpler than fio's.
+/// Checks the load of a job with arrivals. `steady`'s own threads run it, and support less than
+/// fio.
 fn check_load(job: &Job, workload: &Workload) -> Result<(), String> {
     if workload.host.is_some() {
         return Err("arrivals: not allowed with a [host]".into());
@@ -95,7 +96,8 @@ fn check_load(job: &Job, workload: &Workload) -> Result<(), String> {
     Ok(())
 }
 
-/// fio's jobs are ended when the first real-time job is done: it must not be fio's.
+/// Checks that the first real-time job has arrivals. Its end ends fio's jobs, so it must not be one
+/// of them.
 fn check_who_ends(workload: &Workload) -> Result<(), SpecError> {
     let Some(job) = workload.job.iter().find(|job| job.arrivals.is_some()) else { return Ok(()) };
     match workload.jobs_of(Class::Rt).next() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The workload's `[[busy]]`: real-time tasks that compute while the jobs run.
+//! The workload's `[[busy]]`: real-time tasks that compute while the jobs run. `arrivals::busy`
+//! runs them.
 
 use serde::Deserialize;
 use steadyio_core::value::Value;
@@ -7,7 +8,7 @@ use steadyio_core::value::Value;
 use crate::spec::workload::{SpecError, Workload};
 use steadyio_core::range::bounded;
 
-/// A task on each CPU that computes and rests in turns.
+/// A task on each CPU that alternately computes and rests.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Busy {
@@ -16,10 +17,10 @@ pub struct Busy {
     /// It runs under SCHED_FIFO at this priority.
     #[serde(deserialize_with = "bounded::<_, 1, 99>")]
     pub fifo: u64,
-    /// It computes for so long at a time, in us.
+    /// The time of each computation, in us.
     #[serde(deserialize_with = "bounded::<_, 1, 500_000>")]
     pub busy_us: u64,
-    /// And then rests for so long, in us; without a rest nothing else would ever run.
+    /// The time of each rest, in us. Without it nothing else would ever run.
     #[serde(deserialize_with = "bounded::<_, 100, 60_000_000>")]
     pub idle_us: u64,
     /// Sweep points at which it runs; empty: all.
@@ -27,7 +28,8 @@ pub struct Busy {
     pub at: Vec<Value>,
 }
 
-/// The threads of jobs with arrivals run them, and end them.
+/// Checks the tasks. The threads of jobs with arrivals start and end them, so the workload needs
+/// such jobs.
 pub fn check(workload: &Workload) -> Result<(), SpecError> {
     let has_arrivals = workload.job.iter().any(|job| job.arrivals.is_some());
     match workload.busy.first() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks of a workload that concern more than one key.
+//! Checks of a workload that concern more than one key. Parsing calls them.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,15 @@ use crate::spec::workload::{
     WORKLOAD_SCHEMA, Workload,
 };
 
-/// Longest list of think times that is written out for fio (one line per I/O, about 40 bytes).
+/// The longest list of think times that is written for fio (one line per I/O, about 40 bytes).
 const JITTERED_IOS_MAX: u64 = 1_000_000;
 
 fn refuse<T>(text: String) -> Result<T, SpecError> {
     Err(SpecError(text))
 }
 
-/// Checks everything serde cannot; called for the file as written and for every sweep point.
+/// Checks everything that serde cannot. It is called for the file as written and for every sweep
+/// point.
 pub fn check(workload: &Workload) -> Result<(), SpecError> {
     if workload.schema != WORKLOAD_SCHEMA {
         return refuse(format!("schema = \"{}\": must be \"{WORKLOAD_SCHEMA}\"", workload.schema));
@@ -94,7 +95,7 @@ fn check_no_filesystem(workload: &Workload) -> Result<(), SpecError> {
     user.map_or(Ok(()), |user| refuse(format!("{user}: only allowed with a [filesystem]")))
 }
 
-/// Files: each job has one, of a kind that suits it, and all together there is room for them.
+/// Checks the files: each job has a suitable one, and all of them fit.
 fn check_filesystem(workload: &Workload) -> Result<(), SpecError> {
     let Some(filesystem) = &workload.filesystem else { return check_no_filesystem(workload) };
     let mut files_mib = 0;
@@ -183,7 +184,7 @@ fn check_variant(variant: &Variant, workload: &Workload) -> Result<(), SpecError
     Ok(())
 }
 
-/// A character device has no file system, and libaio waits in each submission to it.
+/// Checks a character device: it has no file system, and libaio blocks in each submission to it.
 fn check_chardisk(variant: &Variant, workload: &Workload) -> Result<(), SpecError> {
     let name = &variant.name;
     if workload.filesystem.is_some() {
@@ -233,7 +234,7 @@ fn check_sweep(workload: &Workload) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// `at` names points of a sweep over `at`.
+/// Checks that `at` names points of a sweep over `at`.
 fn check_at(workload: &Workload) -> Result<(), SpecError> {
     let sweep = workload.sweep.as_ref().filter(|sweep| sweep.key == SWEEP_AT);
     let points = sweep.map_or(&[][..], |sweep| &sweep.values);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a workload file to the list of things to run: variants times sweep points.
+//! Expands a workload file into the list of things to run: variants times sweep points. `run` uses
+//! the list.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +14,18 @@ use crate::spec::workload::{
     Workload,
 };
 
-/// A workload file: as checked, and as written.
+/// A workload file, in its checked form and as written.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// The file with defaults filled in; a swept key has the value written for its job.
+    /// The file with defaults. A swept key has the value written for its job.
     pub workload: Workload,
     table: toml::Table,
 }
 
-/// A value put in place of a written one, so that one file serves several similar workloads.
+/// A value that replaces a written one, so that one file serves several similar workloads.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// `JOB.KEY`, `length.KEY` or `host.KEY`; the file must have that key.
+    /// `JOB.KEY`, `length.KEY` or `host.KEY`. The file must have that key.
     pub key: String,
     pub value: Value,
 }
@@ -40,68 +41,68 @@ impl std::str::FromStr for Setting {
     }
 }
 
-/// What to leave out; empty lists leave out nothing.
+/// A selection of variants and points. Empty lists select all.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Names of the variants to run.
+    /// The names of the variants to run.
     pub variants: Vec<String>,
-    /// Values of the points to run, as written on a command line.
+    /// The values of the points to run, as written on a command line.
     pub points: Vec<String>,
 }
 
 /// One point of one variant.
 #[derive(Debug, Clone)]
 pub struct PlannedPoint {
-    /// Position in the whole sweep, so that a selection does not change the seeds.
+    /// The position in the whole sweep. Seeds depend on it, so a selection does not change them.
     pub index: usize,
-    /// Value of the swept key; None without a sweep.
+    /// The value of the swept key; None without a sweep.
     pub value: Option<Value>,
-    /// Jobs with the value put in.
+    /// The jobs, with the value inserted.
     pub jobs: Vec<Job>,
-    /// When it ends.
+    /// The condition that ends it.
     pub length: Length,
-    /// Software time of each I/O.
+    /// The software time of each I/O.
     pub host: Option<Host>,
-    /// Programs that run next to them.
+    /// The programs that run during the jobs.
     pub commands: Vec<Command>,
-    /// Tasks that compute while they run.
+    /// The tasks that compute during the jobs.
     pub busy: Vec<Busy>,
-    /// Whether its result has each job by itself.
+    /// Whether its result has each job separately.
     pub each_job: bool,
 }
 
 impl PlannedPoint {
-    /// The job whose I/Os `length.ios` counts: the first real-time one, or the first if there is
-    /// none.
+    /// The job whose I/Os `length.ios` counts: the first real-time one, or the first job if there
+    /// is none.
     pub fn main_job(&self) -> Option<usize> {
         let first_rt = self.jobs.iter().position(|job| job.class == Class::Rt);
         first_rt.or(self.length.ios.and(Some(0)))
     }
 
-    /// Whether some of its I/Os come at times of their own.
+    /// Whether some of its jobs have arrivals.
     pub fn has_arrivals(&self) -> bool {
         self.jobs.iter().any(|job| job.arrivals.is_some())
     }
 }
 
-/// Points that run one after the other under the same knobs, in one fio process; with a file
-/// system, which is recreated for each point, or with arrivals only one.
+/// Points that run one after the other under the same knobs, in one fio process. With arrivals, or
+/// a file system, which is recreated for each point, it has only one point.
 #[derive(Debug, Clone)]
 pub struct KnobGroup {
-    /// Wanted values by key.
+    /// The requested values by key.
     pub knobs: BTreeMap<String, Value>,
-    /// At least one.
+    /// The points; at least one.
     pub points: Vec<PlannedPoint>,
 }
 
-/// What a variant has of its own on the file system.
+/// A variant's additions to the file system.
 #[derive(Debug, Clone, Default)]
 pub struct VariantFilesystem {
-    /// Arguments of mkfs besides those of the file system.
+    /// Additional arguments of mkfs.
     pub mkfs: Vec<String>,
-    /// Mount options besides those of the file system.
+    /// Additional mount options.
     pub mount: String,
-    /// Shell commands that run after it was mounted.
+    /// Shell commands that run after the mount.
     pub prepare: String,
 }
 
@@ -110,27 +111,28 @@ pub struct VariantFilesystem {
 pub struct PlannedVariant {
     /// Name in the workload.
     pub name: String,
-    /// The jobs use the card's /dev/chardiskN.
+    /// Whether the jobs use the card's /dev/chardiskN.
     pub chardisk: bool,
-    /// Knobs that may be missing or refused.
+    /// The knobs that may be missing or rejected.
     pub optional: std::collections::BTreeSet<String>,
-    /// SCHED_FIFO priority of the kernel's workers that end a card's requests.
+    /// The SCHED_FIFO priority of the kernel's workers that complete a card's requests.
     pub kworkers_fifo: Option<u64>,
-    /// Of periodic real-time jobs, which are declared to k2; 0: they are not.
+    /// The blocking time of periodic real-time jobs that are declared to k2; 0: they are not
+    /// declared.
     pub declare_block_us: u64,
-    /// Arguments of mkfs, mount options and preparation that are its own.
+    /// Its additions to the file system.
     pub filesystem: VariantFilesystem,
-    /// In running order.
+    /// The groups in running order.
     pub groups: Vec<KnobGroup>,
 }
 
 impl Spec {
-    /// Parses and checks a whole file, every sweep point included.
+    /// Parses and checks a whole file, including every sweep point.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
         Spec::parse_with(text, &[])
     }
 
-    /// The same with some values replaced; the file must be good without them, too.
+    /// Like [`Spec::parse`], with some values replaced. The file must also be valid without them.
     pub fn parse_with(text: &str, settings: &[Setting]) -> Result<Spec, SpecError> {
         let mut workload: Workload =
             toml::from_str(text).map_err(|error| SpecError(error.to_string()))?;
@@ -159,8 +161,8 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The same load with other variants, of a name and knobs each, instead of the file's. A sweep
-    /// over knobs goes with the file's variants.
+    /// The same load with other variants, each with a name and knobs. The file's variants are
+    /// dropped, and so is a sweep over knobs.
     pub fn with_variants(
         &self,
         variants: &[(String, BTreeMap<String, Value>)],
@@ -212,7 +214,7 @@ impl Spec {
         Ok(workload)
     }
 
-    /// Everything to run, in order: variants outside, points inside.
+    /// Everything to run, in order: points within variants.
     pub fn plan(&self, selection: &Selection) -> Result<Vec<PlannedVariant>, SpecError> {
         let names: Vec<&str> = self.workload.variant.iter().map(|v| v.name.as_str()).collect();
         check_selected("variant", &selection.variants, &names)?;
@@ -311,7 +313,7 @@ fn variant_table(name: &str, knobs: &BTreeMap<String, Value>) -> toml::Table {
     ])
 }
 
-/// Puts a value where `key` says; None if there is no such place.
+/// Inserts a value at `key`; None if there is no such place.
 fn put(table: &mut toml::Table, key: &str, value: &Value) -> Option<()> {
     let value = toml_value(value);
     let places = match key.split_once('.') {
@@ -328,7 +330,7 @@ fn put(table: &mut toml::Table, key: &str, value: &Value) -> Option<()> {
     Some(())
 }
 
-/// Leaves out the jobs, commands and busy tasks that do not run at this point.
+/// Removes the jobs, commands and busy tasks that do not run at this point.
 fn select_at(table: &mut toml::Table, value: &Value) {
     for list in ["job", "command", "busy"] {
         let Some(items) = table.get_mut(list).and_then(toml::Value::as_array_mut) else { continue };
@@ -359,7 +361,8 @@ fn unknown_key(key: &str) -> SpecError {
     ))
 }
 
-/// Names what could be set: the keys of the job or table, or all jobs.
+/// The error for a missing key. It lists the possible ones: the keys of the job or table, or all
+/// jobs.
 fn not_set(table: &mut toml::Table, setting: &Setting) -> SpecError {
     let Setting { key, value } = setting;
     let owner = key.rsplit_once('.').map_or("", |(owner, _)| owner);
@@ -379,7 +382,7 @@ fn not_set(table: &mut toml::Table, setting: &Setting) -> SpecError {
     SpecError(format!("cannot set \"{key}\" to {value}: must be {what}: {allowed}"))
 }
 
-/// But those that say which job it is.
+/// The keys, except those that identify the job.
 fn keys(table: &toml::Table) -> Vec<String> {
     table.keys().filter(|key| !matches!(&***key, "name" | "class")).cloned().collect()
 }
@@ -391,7 +394,7 @@ fn tables<'a>(table: &'a mut toml::Table, key: &str) -> impl Iterator<Item = &'a
 
 fn job_places<'a>(table: &'a mut toml::Table, key: &str) -> Vec<&'a mut toml::Value> {
     let Some((name, key)) = key.rsplit_once('.') else { return Vec::new() };
-    // The name and the class say which job it is; they stay the same for all points.
+    // The name and the class identify the job; they are the same at all points.
     if matches!(key, "name" | "class") {
         return Vec::new();
     }

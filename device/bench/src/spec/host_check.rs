@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a workload with a `[host]` may hold.
+//! Checks a workload with a `[host]`. `check` calls it.
 
 use super::workload::{Ioprio, Job, SWEEP_AT, SpecError, Workload};
 
@@ -7,7 +7,7 @@ fn refuse<T>(text: String) -> Result<T, SpecError> {
     Err(SpecError(text))
 }
 
-/// Checks what `[host]` and `threads` ask of the rest of a workload.
+/// Checks the requirements of `[host]` and `threads` on the rest of a workload.
 pub fn check(workload: &Workload) -> Result<(), SpecError> {
     let Some(host) = &workload.host else {
         let with_threads = workload.job.iter().find(|job| job.threads > 1);

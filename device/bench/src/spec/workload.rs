@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The workload specification (`docs/spec/workload-1.md`): parsing and checking.
+//! The workload specification (`docs/spec/workload-1.md`): its fields, parsing and checking.
+//! [`crate::spec::expand`] makes the points from it.
 //!
-//! A file is parsed twice: once as written, to report mistakes with their line, and once per
-//! sweep point with the point's value put in (see [`crate::spec::expand`]), so that a swept value
-//! passes the same checks as a written one.
+//! A file is parsed twice: once as written, to report mistakes with their line, and once per sweep
+//! point with the point's value inserted, so that a swept value passes the same checks as a written
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +18,13 @@ use steadyio_core::range::bounded;
 
 /// The only schema this version reads.
 pub const WORKLOAD_SCHEMA: &str = "steadyio.workload/1";
-/// Knob value that stands for the value of the sweep point.
+/// A knob value that is replaced by the value of the sweep point.
 pub const POINT_PLACEHOLDER: &str = "$point";
-/// `sweep.key` that puts the point's value in place of [`POINT_PLACEHOLDER`].
+/// The `sweep.key` that replaces [`POINT_PLACEHOLDER`] by the point's value.
 pub const SWEEP_KNOBS: &str = "knobs";
-/// The table whose keys a sweep reaches as `length.KEY`; so no job may have this name.
+/// The table whose keys a sweep names `length.KEY`. No job may have this name.
 pub const LENGTH: &str = "length";
-/// `sweep.key` that selects, by their key of this name, which jobs and commands run.
+/// The `sweep.key` that selects jobs and commands by their key of this name.
 pub const SWEEP_AT: &str = "at";
 
 /// A workload that cannot be used; the text names the key, the value and the allowed values.
@@ -39,35 +40,35 @@ pub struct Workload {
     pub schema: String,
     /// Identifies the workload in file names and results.
     pub name: String,
-    /// One line for people.
+    /// One line for users.
     #[serde(default)]
     pub title: String,
-    /// Decides every random offset, length and think time of the workload.
+    /// The seed of every random offset, length and think time.
     #[serde(deserialize_with = "bounded::<_, 0, { i64::MAX as u64 }>")]
     pub seed: u64,
-    /// Idle time before each point in ms, so that one point's writes do not delay the next.
+    /// The idle time before each point in ms, so that one point's writes do not delay the next.
     #[serde(default = "settle_ms_default", deserialize_with = "bounded::<_, 1, 600_000>")]
     pub settle_ms: u64,
-    /// Whether the record has each job by itself, besides the classes.
+    /// Whether the record has each job separately, besides the classes.
     #[serde(default)]
     pub each_job: bool,
-    /// When a point ends.
+    /// The condition that ends a point.
     pub length: Length,
-    /// The file system that the jobs' files are on; None: the jobs use the device itself.
+    /// The file system for the jobs' files; None if the jobs use the device itself.
     pub filesystem: Option<Filesystem>,
-    /// Software time of each I/O; None: as long as the host takes.
+    /// The software time of each I/O; None if it is that of the host.
     pub host: Option<Host>,
-    /// What runs at the same time.
+    /// The concurrent jobs.
     pub job: Vec<Job>,
-    /// Programs that run next to the jobs.
+    /// The programs that run during the jobs.
     #[serde(default)]
     pub command: Vec<Command>,
-    /// Tasks that compute while the jobs run.
+    /// The tasks that compute while the jobs run.
     #[serde(default)]
     pub busy: Vec<Busy>,
-    /// What changes from point to point.
+    /// The key that changes from point to point.
     pub sweep: Option<Sweep>,
-    /// The settings of the device that are compared.
+    /// The settings of the device to compare.
     pub variant: Vec<Variant>,
 }
 
@@ -75,15 +76,15 @@ fn settle_ms_default() -> u64 {
     500
 }
 
-/// When a point ends: exactly one of the two is set.
+/// The condition that ends a point. Exactly one of the two is set.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Length {
-    /// I/Os of the first real-time job, or of the first if there is none; the other jobs run until
-    /// it is done.
+    /// The number of I/Os of the first real-time job, or of the first job if there is none. The
+    /// other jobs run until it is done.
     #[serde(default, deserialize_with = "optional_ios")]
     pub ios: Option<u64>,
-    /// Time for all jobs in s.
+    /// The time for all jobs in s.
     #[serde(default, deserialize_with = "optional_seconds")]
     pub seconds: Option<u64>,
 }
@@ -96,17 +97,17 @@ fn optional_seconds<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::
     bounded::<D, 1, 86_400>(de).map(Some)
 }
 
-/// Class of results: whose latency is protected, and from what.
+/// A class of results: the protected one, or the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Real-time: the latency that counts.
+    /// Real-time: its latency is measured and protected.
     Rt,
-    /// Background: the load next to it.
+    /// Background: the concurrent load.
     Bg,
 }
 
-/// Kind of access, in fio's words.
+/// A kind of access, in fio's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
@@ -123,7 +124,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The word used in spec, record and fio job file.
+    /// The word in spec, record and fio job file.
     pub fn word(self) -> &'static str {
         match self {
             Op::Read => "read",
@@ -140,7 +141,7 @@ impl Op {
         !matches!(self, Op::Read | Op::RandRead)
     }
 
-    /// Whether reads and writes alternate, so that `read_percent` has a meaning.
+    /// Whether it mixes reads and writes, so that `read_percent` has a meaning.
     pub fn mixed(self) -> bool {
         matches!(self, Op::ReadWrite | Op::RandRw)
     }
@@ -151,7 +152,7 @@ impl Op {
     }
 }
 
-/// I/O priority of a job, as `ionice` and `ioprio_set(2)` have it.
+/// The I/O priority of a job, as in `ionice` and `ioprio_set(2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ioprio {
     /// Real-time class, level 0 (first) to 7.
@@ -189,106 +190,108 @@ impl<'de> Deserialize<'de> for Ioprio {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// Unique in the workload; `sweep.key` refers to it.
+    /// The name, unique in the workload; `sweep.key` refers to it.
     pub name: String,
-    /// Where its latencies are counted.
+    /// The class of its latencies.
     pub class: Class,
-    /// Kind of access.
+    /// The kind of access.
     pub op: Op,
-    /// Size of one I/O in KiB.
+    /// The size of one I/O in KiB.
     #[serde(deserialize_with = "bounded::<_, 1, 65_536>")]
     pub bs_kib: u64,
-    /// Where the job's part of the device begins, in MiB.
+    /// The beginning of the job's part of the device, in MiB.
     #[serde(default, deserialize_with = "bounded::<_, 0, 1_073_741_824>")]
     pub offset_mib: u64,
-    /// I/Os kept outstanding: 1 = synchronous, more = libaio.
+    /// The number of outstanding I/Os: 1 = synchronous, more = libaio.
     #[serde(default = "one", deserialize_with = "bounded::<_, 1, 4_096>")]
     pub depth: u64,
-    /// Threads that share the job's I/Os; with a `[host]`.
+    /// The number of threads that share the job's I/Os; needs a `[host]`.
     #[serde(default = "one", deserialize_with = "bounded::<_, 1, 256>")]
     pub threads: u64,
     /// I/O priority.
     #[serde(default = "ioprio_default")]
     pub ioprio: Ioprio,
-    /// Pause between the completion of one I/O and the issue of the next, in us.
+    /// The pause between the completion of one I/O and the issue of the next, in us.
     #[serde(default, deserialize_with = "bounded::<_, 0, 60_000_000>")]
     pub think_us: u64,
     /// The pause is drawn uniformly from `think_us` plus or minus this, in us.
     #[serde(default, deserialize_with = "bounded::<_, 0, 60_000_000>")]
     pub think_jitter_us: u64,
-    /// The times of its I/Os; None: each follows the one before.
+    /// The pattern of its I/Os' times; None if each I/O follows the one before.
     pub arrivals: Option<Pattern>,
-    /// Mean distance of two arrivals in us; the period of periodic ones.
+    /// The mean distance of two arrivals in us; the period of periodic ones.
     #[serde(default, deserialize_with = "optional_gap_us")]
     pub gap_us: Option<u64>,
-    /// Least distance of two sporadic arrivals in us.
+    /// The shortest distance of two sporadic arrivals in us.
     #[serde(default, deserialize_with = "optional_gap_us")]
     pub gap_us_min: Option<u64>,
     /// Each periodic arrival is drawn uniformly from its time plus or minus this, in us.
     #[serde(default, deserialize_with = "optional_gap_us")]
     pub jitter_us: Option<u64>,
-    /// I/Os per arrival, one after the other.
+    /// The number of I/Os per arrival, one after the other.
     #[serde(default, deserialize_with = "optional_burst")]
     pub burst: Option<u64>,
-    /// Arrivals come for so long, in ms.
+    /// The time with arrivals, in ms.
     #[serde(default, deserialize_with = "optional_phase_ms")]
     pub on_ms: Option<u64>,
-    /// And then none for so long, in ms.
+    /// The time without arrivals after it, in ms.
     #[serde(default, deserialize_with = "optional_phase_ms")]
     pub off_ms: Option<u64>,
-    /// Now and then the thread wakes up so much too late, in us, and catches up.
+    /// The delay in us with which the thread wakes up now and then. It catches up afterwards.
     #[serde(default, deserialize_with = "optional_gap_us")]
     pub late_us: Option<u64>,
-    /// So long after it was late before, in ms.
+    /// The time from one such delay to the next, in ms.
     #[serde(default, deserialize_with = "optional_phase_ms")]
     pub late_every_ms: Option<u64>,
-    /// Arrivals that a thread serves before another takes its place; None: one serves all.
+    /// The number of arrivals that a thread serves before another thread replaces it; None: one
+    /// serves all.
     #[serde(default, deserialize_with = "optional_burst")]
     pub thread_arrivals: Option<u64>,
-    /// Its thread runs under SCHED_FIFO at this priority; with arrivals.
+    /// The SCHED_FIFO priority of its thread; needs arrivals.
     #[serde(default, deserialize_with = "optional_fifo")]
     pub fifo: Option<u64>,
     /// The written data.
     #[serde(default)]
     pub data: Data,
-    /// Share of reads of a mixed operation in percent.
+    /// The share of reads of a mixed operation in percent.
     #[serde(default, deserialize_with = "optional_percent")]
     pub read_percent: Option<u64>,
-    /// When a write to the device itself counts as done; with arrivals.
+    /// The time at which a write to the device itself counts as done; needs arrivals.
     #[serde(default)]
     pub sync: FileSync,
-    /// How the job uses its file; needed with a file system, and only then allowed.
+    /// The job's use of its file; required with a file system, and only allowed then.
     pub file: Option<JobFile>,
-    /// Sweep points at which it runs; empty: all.
+    /// The sweep points at which it runs; empty: all.
     #[serde(default)]
     pub at: Vec<Value>,
 }
 
-/// A job's own file on the file system.
+/// A job's separate file on the file system.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobFile {
-    /// Size in MiB.
+    /// The size in MiB.
     #[serde(deserialize_with = "bounded::<_, 1, 1_048_576>")]
     pub mib: u64,
-    /// Starts empty and grows with each write; otherwise written in full before the point.
+    /// Whether the file starts empty and grows with each write. Otherwise it is written in full
+    /// before the point.
     #[serde(default)]
     pub grow: bool,
-    /// Through the page cache instead of direct.
+    /// Whether I/O uses the page cache instead of direct I/O.
     #[serde(default)]
     pub buffered: bool,
-    /// When a write counts as done.
+    /// The time at which a write counts as done.
     #[serde(default)]
     pub sync: FileSync,
 }
 
-/// How the times of a job's I/Os are distributed.
+/// The distribution of the times of a job's I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
     /// One per period, at a time that varies by the jitter.
     Periodic,
-    /// A least distance, and an exponentially distributed one in addition.
+    /// A minimum distance plus an exponentially distributed one.
     Sporadic,
     /// Exponentially distributed distances.
     Poisson,
@@ -305,24 +308,24 @@ impl Pattern {
     }
 }
 
-/// When a write counts as done, as `open(2)` has it.
+/// The time at which a write counts as done, as in `open(2)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSync {
     /// When the kernel (buffered) or the device (direct) has taken it.
     #[default]
     None,
-    /// `O_DSYNC`: as if each were followed by fdatasync.
+    /// `O_DSYNC`: as if fdatasync followed each.
     Dsync,
-    /// `O_SYNC`: as if each were followed by fsync.
+    /// `O_SYNC`: as if fsync followed each.
     Full,
 }
 
-/// Content of what a job writes.
+/// The contents of a job's writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Data {
-    /// Made once per job: not compressible, repeats every block.
+    /// Random data made once per job: not compressible, the same in each block.
     #[default]
     Random,
     /// Zeroes, which cost an emulated device no memory.
@@ -363,13 +366,13 @@ fn optional_percent<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::
 pub struct Filesystem {
     #[serde(rename = "type")]
     pub kind: FilesystemKind,
-    /// Size in MiB, from the start of the device.
+    /// The size in MiB, from the start of the device.
     #[serde(deserialize_with = "bounded::<_, 64, 16_777_216>")]
     pub mib: u64,
-    /// Further arguments of mkfs.
+    /// Additional arguments of mkfs.
     #[serde(default)]
     pub mkfs: Vec<String>,
-    /// Mount options, comma-separated.
+    /// The mount options, comma-separated.
     #[serde(default)]
     pub mount: String,
 }
@@ -382,18 +385,18 @@ pub enum FilesystemKind {
     F2fs,
 }
 
-/// A program that runs next to the jobs of a point, and ends with it.
+/// A program that runs during the jobs of a point, and ends with the point.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     /// Unique in the workload.
     pub name: String,
-    /// Shell commands.
+    /// The shell commands.
     pub run: String,
     /// I/O priority.
     #[serde(default = "ioprio_default")]
     pub ioprio: Ioprio,
-    /// Sweep points at which it runs; empty: all.
+    /// The sweep points at which it runs; empty: all.
     #[serde(default)]
     pub at: Vec<Value>,
 }
@@ -402,8 +405,8 @@ pub struct Command {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// `JOB.KEY`, `knobs` for every knob whose value is `"$point"`, or `at` for the times at which
-    /// jobs and programs run.
+    /// `JOB.KEY`; or `knobs` for every knob with the value `"$point"`; or `at` for the points at
+    /// which jobs and programs run.
     pub key: String,
     /// The points, in running order.
     pub values: Vec<Value>,
@@ -415,33 +418,34 @@ pub struct Sweep {
 pub struct Variant {
     /// Unique in the workload.
     pub name: String,
-    /// One line for people.
+    /// One line for users.
     #[serde(default)]
     pub title: String,
-    /// The jobs use the card's /dev/chardiskN, which it is given for and which has other knobs.
+    /// Whether the jobs use the card's /dev/chardiskN. The card is taken for them, and has other
+    /// knobs.
     #[serde(default)]
     pub chardisk: bool,
-    /// `scheduler`, `iosched/NAME`, `queue/NAME`, or `chardisk/NAME`, with the value wanted.
+    /// The requested values of `scheduler`, `iosched/NAME`, `queue/NAME`, or `chardisk/NAME`.
     #[serde(default)]
     pub knobs: BTreeMap<String, Value>,
-    /// Knobs the device may lack or refuse; that is then noted in the record's `unmet`.
+    /// The knobs that the device may lack or reject. The record's `unmet` then lists them.
     #[serde(default)]
     pub optional: BTreeSet<String>,
-    /// Meanwhile the kernel's workers that end a card's requests run under SCHED_FIFO at this
-    /// priority.
+    /// The SCHED_FIFO priority of the kernel's workers that complete a card's requests, during this
+    /// variant.
     #[serde(default, deserialize_with = "optional_fifo")]
     pub kworkers_fifo: Option<u64>,
-    /// Meanwhile real-time jobs with periodic arrivals are declared to k2: lower levels block their
-    /// requests for so long. 0: they are not.
+    /// The time for which lower levels may block periodic real-time jobs, which are declared to k2
+    /// during this variant. 0: they are not declared.
     #[serde(default, deserialize_with = "bounded::<_, 0, 1_000_000>")]
     pub declare_block_us: u64,
-    /// Arguments of mkfs besides those of the file system.
+    /// Additional arguments of mkfs.
     #[serde(default)]
     pub mkfs: Vec<String>,
-    /// Mount options besides those of the file system.
+    /// Additional mount options.
     #[serde(default)]
     pub mount: String,
-    /// Shell commands that run after the file system was mounted, before the files are written.
+    /// Shell commands that run after the file system is mounted, before the files are written.
     #[serde(default)]
     pub prepare: String,
 }
@@ -452,7 +456,7 @@ impl Workload {
         self.job.iter().filter(move |job| job.class == class)
     }
 
-    /// Whether any job, or making a file system, changes data on the device.
+    /// Whether any job changes data on the device, or a file system is made.
     pub fn writes(&self) -> bool {
         self.filesystem.is_some() || self.job.iter().any(|job| job.op.writes())
     }

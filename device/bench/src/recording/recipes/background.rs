@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ext4 recording paper's background load: a third thread that, once per period, truncates
+//! The ext4 recording paper's background load, in a third thread. Once per period it truncates
 //! another file of the recording's size by a step (BG_TRUNC), or truncates it and preallocates its
 //! whole size again (BG_ALL).
 //!
@@ -20,35 +20,35 @@ use steadyio_recorder::source::{now_ns, sleep_until_ns};
 use crate::recording::place::named;
 use crate::recording::recipe::Background;
 
-/// Records per truncation.
+/// The number of records per truncation.
 const CUT_RECORDS: u64 = 16;
 
-/// What the thread does, and how fast.
+/// The load and its rate.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Truncate or all.
+    /// The kind of load.
     pub background: Background,
-    /// Where its files are.
+    /// The directory of its files.
     pub dir: PathBuf,
-    /// Time between two truncations.
+    /// The time between two truncations.
     pub period_ns: u64,
-    /// Size of a record.
+    /// The size of a record.
     pub record_bytes: u64,
-    /// Size of its files.
+    /// The size of its files.
     pub file_bytes: u64,
-    /// How much will be recorded.
+    /// The size of the whole recording.
     pub total_bytes: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct BackgroundReport {
-    /// The ftruncate() calls.
+    /// The times of ftruncate() calls.
     pub truncates: Latencies,
-    /// The fallocate() calls.
+    /// The times of fallocate() calls.
     pub fallocates: Latencies,
 }
 
-/// The thread; its files are removed when it ends.
+/// The thread. Its files are removed when it ends.
 #[derive(Debug)]
 pub struct BackgroundThread {
     stop: Arc<AtomicBool>,
@@ -56,8 +56,8 @@ pub struct BackgroundThread {
 }
 
 impl Plan {
-    /// BG_TRUNC needs enough files made beforehand to truncate all the time; BG_ALL recreates its
-    /// own.
+    /// The number of files. BG_TRUNC needs enough files to truncate all the time; BG_ALL recreates
+    /// its own.
     fn files(&self) -> u64 {
         match self.background {
             Background::None => 0,
@@ -70,7 +70,7 @@ impl Plan {
         self.dir.join(format!("background-{number:04}.raw"))
     }
 
-    /// Makes the files and starts truncating them; None if there is nothing to do.
+    /// Makes the files and starts truncating them; None without a load.
     pub fn start(self) -> io::Result<Option<BackgroundThread>> {
         if self.background == Background::None {
             return Ok(None);
@@ -122,7 +122,7 @@ impl Plan {
 }
 
 impl BackgroundThread {
-    /// Ends it and removes its files.
+    /// Ends the thread and removes its files.
     pub fn finish(self) -> io::Result<BackgroundReport> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| io::Error::other("the background thread panicked"))?
@@ -133,14 +133,14 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).open(path)
 }
 
-/// Blocks and size.
+/// Allocates blocks, and sets the size.
 pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?)
 }
 
 fn remove(files: &[PathBuf]) {
     for path in files {
-        // A file left behind only takes space.
+        // A file left over only takes space.
         let _ = fs::remove_file(path);
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ext4 recording paper's recorders: the caller's own thread calls write() into the page cache.
+//! `session` runs them.
 //!
-//! Files hold only the records, as the paper's do: the path of write() is measured, and a format
+//! Files hold only the records, as in the paper: the path of write() is measured, and a format
 //! would add the same to each recipe. Threads: the caller (write), [`super::sync_thread`] (write
-//! back, and finish each file), [`super::background`] (background load). When a file is full the
+//! back, and finish each file), [`super::background`] (background load). When a file is full, the
 //! caller waits until it is finished and the next one exists, which is the paper's "foreground".
 
 use std::fs::{self, File, OpenOptions};
@@ -21,16 +22,16 @@ use crate::recording::caller::Sink;
 use crate::recording::place::named;
 use crate::recording::recipe::{Blocks, CallerWrites};
 
-/// Where and how much.
+/// The places and sizes of the files.
 #[derive(Debug, Clone)]
 pub struct Files {
-    /// Directory of the recording.
+    /// The directory of the recording.
     pub dir: PathBuf,
-    /// Largest size of a file.
+    /// The largest size of a file.
     pub file_bytes: u64,
-    /// Size of the recording.
+    /// The size of the recording.
     pub total_bytes: u64,
-    /// Bytes per write-back.
+    /// The number of bytes per write-back.
     pub sync_bytes: u64,
 }
 
@@ -40,7 +41,7 @@ impl Files {
     }
 }
 
-/// Takes records by writing them.
+/// Writes records to files.
 #[derive(Debug)]
 pub struct WriteSink {
     recipe: CallerWrites,
@@ -55,13 +56,13 @@ pub struct WriteSink {
     changes: Latencies,
 }
 
-/// What the other threads did.
+/// The results of the other threads.
 #[derive(Debug, Clone)]
 pub struct WriteReport {
     pub sync: SyncReport,
-    /// From the end of a file to the beginning of the next; the caller waited.
+    /// The times from the end of a file to the beginning of the next, in which the caller waited.
     pub changes: Latencies,
-    /// Files written.
+    /// The number of files written.
     pub files: u64,
 }
 
@@ -86,7 +87,7 @@ impl WriteSink {
         })
     }
 
-    /// The account of the only channel.
+    /// The ledger of the only channel.
     pub fn ledger(&self) -> Arc<Ledger> {
         Arc::clone(&self.ledger)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Switches the kernel's flusher off, and restores it whatever happens.
+//! Switches the kernel's flusher off, and restores it in every case. `session` uses it.
 //!
 //! As in the ext4 recording paper, the flusher starts only if all memory is dirty or data is older
 //! than 3,000 s, so that the recorder alone decides when pages are written. The settings are
@@ -14,13 +14,13 @@ use steadyio_core::diagnostic;
 use steadyio_core::knob_guard::{STATE_DIR, StateFile};
 
 const VM: &str = "/proc/sys/vm";
-/// In this order: setting a ratio sets the bytes to 0, and the other way round.
+/// Written in this order, because setting a ratio sets the bytes to 0, and vice versa.
 const OFF: [(&str, &str); 3] = [
     ("dirty_ratio", "100"),
     ("dirty_background_ratio", "100"),
     ("dirty_expire_centisecs", "300000"),
 ];
-/// Settings of the flusher that the result lists.
+/// The settings of the flusher that the result lists.
 const SHOWN: [&str; 6] = [
     "dirty_background_bytes",
     "dirty_background_ratio",
@@ -36,7 +36,8 @@ pub enum FlusherError {
     /// Another run holds them, or the state file cannot be used.
     #[error(transparent)]
     Guard(#[from] steadyio_core::knob_guard::GuardError),
-    /// Most often because this is not root, or a container's /proc/sys is read-only.
+    /// The kernel rejected a value. Mostly the caller is not root, or a container's /proc/sys is
+    /// read-only.
     #[error(
         "{} = {value}: rejected by the kernel: {why} (switching the flusher off needs root and a \
          writable /proc/sys; recipes with the flusher on do not)",
@@ -45,7 +46,7 @@ pub enum FlusherError {
     Refused { path: PathBuf, value: String, why: io::Error },
 }
 
-/// The settings in force; those that the kernel does not have are left out.
+/// The present settings, without those that the kernel does not have.
 pub fn in_force() -> BTreeMap<String, u64> {
     read_all(Path::new(VM))
 }
@@ -68,7 +69,8 @@ pub struct FlusherOff {
 }
 
 impl FlusherOff {
-    /// Switches it off; `note` says if the settings of a killed run were restored.
+    /// Switches the flusher off. `note` gets a message if the settings of a killed run were
+    /// restored.
     pub fn take(note: &mut dyn FnMut(String)) -> Result<FlusherOff, FlusherError> {
         FlusherOff::take_in(Path::new(STATE_DIR), Path::new(VM), note)
     }
@@ -125,7 +127,8 @@ fn write(dir: &Path, name: &str, value: &str) -> Result<(), FlusherError> {
     })
 }
 
-/// Of each pair of ratio and bytes, one is 0 and the other is in force: that one is written.
+/// Restores the settings. Of each pair of ratio and bytes, one is 0 and the other is in force; that
+/// one is written.
 fn restore(dir: &Path, saved: &BTreeMap<String, String>) -> Result<(), FlusherError> {
     for (name, value) in saved {
         let one_of_a_pair = name.ends_with("_ratio") || name.ends_with("_bytes");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ext4 recording paper's recipes; their names are in [`super::recipe`].
+//! The ext4 recording paper's recipes. [`super::recipe`] has their names.
 
 pub mod background;
 pub mod caller_writes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ext4 recording paper's second thread: writes back what the caller wrote, unit by unit, and
-//! finishes each file.
+//! The ext4 recording paper's second thread: writes back the caller's data, unit by unit, and
+//! finishes each file. `caller_writes` starts it.
 
 use std::fs::File;
 use std::io;
@@ -17,38 +17,38 @@ use steadyio_recorder::task::{Counters, Probe};
 
 use crate::recording::recipe::{Blocks, Sync};
 
-/// Pieces that may be queued before the caller blocks; more than fit into memory.
+/// The number of pieces that may be queued before the caller blocks; more than fit into memory.
 const QUEUE: usize = 1 << 16;
 
 /// A piece of a file that the caller has written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Piece {
-    /// Where it begins.
+    /// The beginning of the piece.
     pub offset: u64,
     pub bytes: u64,
-    /// The records in it, and in all pieces since the last sync.
+    /// The number of records in it, or in all pieces since the last sync.
     pub amount: Amount,
-    /// The newest record in it.
+    /// The time of the newest record in it.
     pub last_ns: u64,
 }
 
 enum Order {
     Sync(Arc<File>, Piece),
-    /// End of a file, with the piece that is left and its final length.
+    /// The end of a file, with the last piece and the file's final length.
     End(Arc<File>, Piece, u64, SyncSender<()>),
 }
 
-/// What the thread did.
+/// The results of the thread.
 #[derive(Debug, Clone, Default)]
 pub struct SyncReport {
-    /// Calls that wrote back a piece.
+    /// The times of calls that wrote back a piece.
     pub syncs: Latencies,
-    /// ftruncate() and fsync() at the end of each file.
+    /// The times of ftruncate() and fsync() at the end of each file.
     pub ends: Latencies,
     pub kernel: Counters,
 }
 
-/// The thread, to be told what to do.
+/// The thread, with the queue of its work.
 #[derive(Debug)]
 pub struct SyncThread {
     orders: SyncSender<Order>,
@@ -56,7 +56,7 @@ pub struct SyncThread {
 }
 
 impl SyncThread {
-    /// Starts it; what becomes durable goes to the ledger.
+    /// Starts the thread. It counts durable records in the ledger.
     pub fn start(sync: Sync, blocks: Blocks, ledger: Arc<Ledger>) -> io::Result<SyncThread> {
         let (orders, inbox) = sync_channel(QUEUE);
         let work = Worker { sync, blocks, ledger, undurable: Amount::default() };
@@ -83,7 +83,7 @@ impl SyncThread {
     }
 }
 
-/// [`SyncThread::finish`] returns the reason.
+/// The error after the thread has ended; [`SyncThread::finish`] returns the reason.
 fn gone() -> io::Error {
     io::Error::other("the sync thread has ended")
 }
@@ -130,8 +130,8 @@ impl Worker {
                 file.sync_data()?;
                 self.durable(file, piece.last_ns)
             }
-            // Not durable: neither the device's cache nor the metadata of these pages has been
-            // written. The fsync() at the end does that.
+            // Not durable: neither the device's cache nor the metadata of these pages is written.
+            // The fsync() at the end does that.
             Sync::SyncFileRange => sync_file_range(file, piece),
         }
     }
