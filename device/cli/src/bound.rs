@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady bound`: whether each real-time task meets its deadline, whatever comes together.
+//! `steady bound`: checks whether each real-time task meets its deadline in the worst case.
 //!
-//! The analysis is in `steadyio_bound`; here are files, JSON and tables.
+//! The analysis is in `steadyio_bound`. This has files, JSON and tables.
 
 use std::fs::File;
 use std::io::Read;
@@ -28,11 +28,11 @@ use crate::table::align;
 
 const SCHEMA: &str = "steadyio.bound/1";
 const NS_PER_US: u64 = 1_000;
-/// Of a profile or a task set; those of 256 tasks have 50 KiB.
+/// The limit of a profile or a task set. A set of 256 tasks has 50 KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const HELP: &str = "Exit status: 0 every task meets its deadline; 2 usage error or invalid file; 3 \
 a task may miss its deadline, or has no bound.";
-/// Columns of words.
+/// The text columns.
 const WORDS: [usize; 1] = [0];
 const HEAD: [&str; 14] = [
     "task",
@@ -94,7 +94,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(if report.holds() { Status::Done } else { Status::Flawed })
 }
 
-/// Device and tasks, if the one has what the others need.
+/// Reads the device and the tasks, and checks that the device has the measurements that the tasks
+/// need.
 pub fn inputs(device: &Path, tasks: &Path) -> Result<(Device, TaskSet), Failure> {
     let device = read(device, Device::parse).map_err(Failure::with(Status::Usage))?;
     let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
@@ -102,7 +103,7 @@ pub fn inputs(device: &Path, tasks: &Path) -> Result<(Device, TaskSet), Failure>
     Ok((device, set))
 }
 
-/// The bounds of a task set. Called by `steady tune --bound`, too.
+/// The bounds of a task set. `steady tune --bound` uses it, too.
 pub struct Report<'a> {
     device: &'a Device,
     set: &'a TaskSet,
@@ -135,7 +136,7 @@ impl Overrun {
 }
 
 impl<'a> Report<'a> {
-    /// `cpu`: of each task what a trace says, or nothing at all.
+    /// Computes the bounds. `cpu` has the evidence of a trace for each task, or is empty.
     pub fn of(
         device: &'a Device,
         set: &'a TaskSet,
@@ -176,7 +177,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The declarations that the bounds rest on.
+/// The declarations on which the bounds depend.
 struct Declarations {
     device_limits: String,
     tasks: Vec<Declaration>,
@@ -205,7 +206,7 @@ fn declarations_text(set: &TaskSet, declarations: &Option<Declarations>) -> Stri
     )
 }
 
-/// Of a file, with its name in errors.
+/// Reads and parses a file; errors name it.
 pub fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, BoundError>) -> anyhow::Result<T> {
     let name = || path.display().to_string();
     let mut text = String::new();
@@ -223,7 +224,7 @@ struct Row<'a> {
     task: &'a Task,
     response: Response,
     change: Option<Change>,
-    /// What a trace says that it computes.
+    /// The computing time from a trace.
     cpu: Option<FromTrace>,
 }
 
@@ -240,7 +241,7 @@ impl Row<'_> {
         self.response.meets(self.task.deadline_us())
     }
 
-    /// `None`: there is no bound.
+    /// The buffer; `None` if there is no bound.
     fn buffer(&self) -> Option<Buffer> {
         Some(Buffer::of(self.task, self.bound_ns()?))
     }
@@ -249,12 +250,12 @@ impl Row<'_> {
         self.response.job.is_some_and(|terms| is_mostly_stalls(&terms))
     }
 
-    /// A knob shortens what is not a stall.
+    /// A change of knobs, which can shorten the wait unless it is a stall.
     fn change(&self) -> Option<&Change> {
         self.change.as_ref().filter(|_| !self.is_mostly_stalls())
     }
 
-    /// For people: what helps.
+    /// Advice for users.
     fn advice(&self) -> Option<String> {
         let name = &self.task.name;
         if let Some(Change { what, bound_ns }) = self.change() {
@@ -361,7 +362,7 @@ pub fn percent(part: f64) -> String {
     format!("{:.1} %", 100.0 * part)
 }
 
-/// `loss`: of the background, by this task.
+/// The cells of a row. `loss` is the share that this task takes from the background.
 fn cells(row: &Row, loss: Option<f64>) -> Vec<String> {
     let mut cells = vec![row.task.name.clone(), row.task.level.to_string()];
     let Some(terms) = row.response.job else {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a task computes per I/O, from a trace of it: the largest that was seen, which `steady bound` adds.
+//! Finds a task's computing time per I/O in a trace of it: the longest one seen, which `steady
+//! bound` adds.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ use steadyio_trace::report::record::TRACE_SCHEMA;
 
 use crate::bound::ms;
 
-/// Fewer jobs say little about the largest.
+/// With fewer jobs, the longest one seen means little.
 const JOBS_MIN: u64 = 100;
 
 /// The used part of a record of `steady trace --json`.
@@ -34,7 +35,7 @@ struct Thread {
     cpu_per_io: Option<Distribution>,
 }
 
-/// What a task's `cpu_us` rests on.
+/// The evidence for a task's `cpu_us`.
 pub struct FromTrace {
     pub thread: String,
     pub cpu_us: u64,
@@ -50,7 +51,8 @@ impl FromTrace {
     }
 }
 
-/// Fills `cpu_us` of the tasks that do not state it; for each task what it rests on, None if the file states it.
+/// Fills in `cpu_us` of the tasks that do not state it. Returns the evidence for each task; None if
+/// the file states the time.
 pub fn fill(path: &Path, set: &mut TaskSet) -> anyhow::Result<Vec<Option<FromTrace>>> {
     let name = || path.display().to_string();
     let record = read(&fs::read_to_string(path).with_context(name)?).with_context(name)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady cat`: the messages of a recording, a line each.
+//! `steady cat`: prints the messages of a recording, one line each.
 
 mod line;
 
@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     };
     let status = match cat.copy(&stop) {
         Err(error) if stop.requested() => {
-            // It would try again.
+            // Dropping the writer would try again.
             let _ = cat.out.into_parts();
             return Err(Failure {
                 status: Status::Interrupted,
@@ -80,7 +80,7 @@ fn is_closed(error: &anyhow::Error) -> bool {
 
 struct Cat {
     merge: Merge,
-    /// Topics and encodings by position of the segment, in the order of its definitions.
+    /// The topics and encodings by position of the segment, in the order of its definitions.
     channels: HashMap<usize, Vec<(String, String)>>,
     out: BufWriter<Pipe>,
     json: bool,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady examples`: workloads, task sets and device profiles that packages install.
+//! `steady examples`: lists and prints workloads, task sets and device profiles that packages
+//! install.
 
 use std::env;
 use std::fs;
@@ -13,10 +14,10 @@ use crate::output::print;
 use crate::table::align;
 
 const SCHEMA: &str = "steadyio.examples/1";
-/// Below the folder of shared files.
+/// The folder below that of shared files.
 const FOLDER: &str = "steadyio/examples";
 const SHARE: &str = "/usr/share";
-/// Kinds, and the commands that read them, in the order of the list.
+/// The kinds, with the commands that read them, in the order of the list.
 const KINDS: [(&str, &str); 3] =
     [("workloads", "bench, tune"), ("tasks", "bound, apply"), ("devices", "bound, apply")];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady export`: one MCAP file out of the segments of a recording.
+//! `steady export`: writes one MCAP file from the segments of a recording.
 
 mod bag;
 
@@ -27,7 +27,7 @@ use crate::quantity::size;
 use crate::record_file::RecordFile;
 use crate::selection::{Chosen, SelectionArguments, tell, text};
 
-/// Of standard output.
+/// The buffer size of standard output.
 const BUFFER_BYTES: usize = 64 << 10;
 const MIB: f64 = 1_048_576.0;
 
@@ -91,14 +91,14 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(if summary.damage.is_any() { Status::Flawed } else { Status::Done })
 }
 
-/// No export was completed.
+/// An export was not completed.
 enum Stopped {
     /// The reader of the pipe has closed it.
     ReaderEnded,
     Failure(Failure),
 }
 
-/// The status counts the losses known by then.
+/// The exit status after the reader ended. It covers the losses known by then.
 fn reader_ended(chosen: &Chosen) -> Status {
     diagnostic!("steady: standard output: its reader ended before the export did");
     let Chosen { survey, selection, .. } = chosen;
@@ -106,7 +106,7 @@ fn reader_ended(chosen: &Chosen) -> Status {
     if is_whole { Status::Done } else { Status::Flawed }
 }
 
-/// The place of an export.
+/// The destination of an export.
 #[derive(Clone, Copy)]
 enum Target<'a> {
     Pipe,
@@ -115,7 +115,7 @@ enum Target<'a> {
 }
 
 impl Target<'_> {
-    /// Checks it for this recording.
+    /// Checks the destination for this recording.
     fn check_recording(&self, chosen: &Chosen) -> anyhow::Result<()> {
         match self {
             Target::Pipe => Ok(()),
@@ -124,7 +124,7 @@ impl Target<'_> {
         }
     }
 
-    /// In errors.
+    /// The option, for errors.
     fn option(&self) -> String {
         match self {
             Target::Pipe => "standard output".into(),
@@ -179,7 +179,7 @@ impl Arguments {
     }
 }
 
-/// Nothing but a regular file is ever replaced.
+/// Checks the output file. Only a regular file may be replaced.
 fn check_output(path: &Path) -> anyhow::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => {
@@ -194,7 +194,8 @@ fn check_output(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Nor a file of the pool, nor anything that a recorder would take for one.
+/// Checks that the output is not a file of the pool, and has no name that a recorder would take for
+/// one.
 fn check_is_no_segment(path: &Path, survey: &Survey) -> anyhow::Result<()> {
     let named_so = path.file_name().is_some_and(is_segment);
     let is_same = |segment: &Path| {
@@ -277,8 +278,8 @@ impl Arguments {
     }
 }
 
-/// Writes an export to standard output. The buffer of one that fails is dropped: it is incomplete
-/// anyway.
+/// Writes an export to standard output. After a failure, the buffer is dropped, because the output
+/// is incomplete anyway.
 fn stream(export: Export<'_>, stop: &Interrupt) -> anyhow::Result<Summary> {
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, Pipe::stdout(stop)?);
     let written = export.stream(&mut out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady incidents`: what a pool keeps until it is released.
+//! `steady incidents`: lists, keeps and releases the incidents of a pool.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,8 @@ fn keep(name: &str, control: &Path, last: Duration, as_json: bool) -> Result<Sta
     Ok(if kept.is_whole() { Status::Done } else { Status::Flawed })
 }
 
-/// Under the lock of the directory, so that no recorder has its segments in mind.
+/// Releases an incident under the lock of the directory, so that no recorder is about to use its
+/// segments.
 fn release(dir: &Path, name: &str) -> anyhow::Result<()> {
     let _lock = lock_directory(dir).map_err(|error| match error {
         FilesError::Busy(_) => {
@@ -123,7 +124,7 @@ fn tell_released(name: &str, answer: &Value, as_json: bool) -> Result<Status, Fa
     Ok(Status::Done)
 }
 
-/// An incident, and how many of its segments are in the pool.
+/// An incident, and the number of its segments in the pool.
 type Found = (Incident, usize);
 
 fn list(dir: &Path, as_json: bool) -> Result<Status, Failure> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady info`: the contents of a recording.
+//! `steady info`: prints the contents of a recording.
 
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
@@ -87,7 +87,7 @@ fn to_text(overview: &Overview) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A table under its name; the first row is the head.
+/// A table under its name; the first row is the header.
 fn section<const N: usize>(lines: &mut Vec<String>, name: &str, rows: &[[String; N]]) {
     if rows.len() > 1 {
         lines.push(format!("{name}:"));

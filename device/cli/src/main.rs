@@ -34,7 +34,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-// What all commands share has its place in `crate` for them.
+// The modules that all commands share are also reachable through `crate`.
 use steadyio_command::{bench, exit, output, progress, record_file, table, with};
 use steadyio_core::diagnostic;
 
@@ -117,7 +117,7 @@ fn parse() -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches(&matches)
 }
 
-/// As all output: an error if it cannot be written.
+/// Prints help or the version. A failed write is an error, as for all output.
 fn help_or_version(error: &clap::Error) -> ExitCode {
     let text = error.render();
     let colored = io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none();
@@ -131,7 +131,7 @@ fn help_or_version(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// What the standard library's parsers say, and what a user may give.
+/// Errors of the standard library's parsers, and the allowed values.
 const ALLOWED: [(&str, &str); 4] = [
     ("invalid digit found in string", "must be a whole number"),
     ("cannot parse integer from empty string", "must be a whole number"),
@@ -139,7 +139,7 @@ const ALLOWED: [(&str, &str); 4] = [
     ("invalid float literal", "must be a number"),
 ];
 
-/// What clap prints by itself could wait for a reader.
+/// Prints a usage error. clap's own printing could wait for a reader.
 fn usage_error(error: &clap::Error) -> ExitCode {
     let text = error.render();
     let colored = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none();

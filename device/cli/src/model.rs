@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady model`: the throughput that a storage stack could reach, from measured spans.
+//! `steady model`: computes the throughput that a storage stack could reach, from measured spans.
 //!
-//! The arithmetic is in `steadyio_model`; here are files, arguments and JSON. Tables are in
-//! `model_tables`.
+//! The arithmetic is in `steadyio_model`. This has files, arguments and JSON; `model_tables` has
+//! the tables.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of `steady model`.
+//! Prints the tables of `steady model`.
 
 use steadyio_model::pipeline::Queue;
 use steadyio_model::published::{Compared, Verdict};
@@ -80,7 +80,7 @@ fn limits(predictions: &[Prediction]) -> Vec<[String; 7]> {
     rows(head, predictions.iter().map(row))
 }
 
-/// A measured speed above the limit of many cores disproves what it assumes.
+/// The measured speeds above the limit of many cores, which contradict the model's assumption.
 fn exceeded(predictions: &[Prediction]) -> String {
     let line = |prediction: &Prediction| {
         let name = &prediction.name;
@@ -141,7 +141,7 @@ fn ms(us: f64) -> String {
     format!("{:.3}", us / 1_000.0)
 }
 
-/// Published values next to the model's, followed by the reasons for differences.
+/// A table of published and computed values, followed by the reasons for differences.
 pub fn comparison(compared: &[Compared]) -> String {
     let head = ["where", "spans", "quantity", "printed", "model", "possible", "verdict"];
     let row = |value: &Compared| {

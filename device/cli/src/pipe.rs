@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard output for long output: after an interrupt, nothing waits for its reader.
+//! Standard output for long output. After an interrupt, it no longer waits for its reader.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,9 +8,9 @@ use std::os::fd::AsFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use steadyio_core::interrupt::Interrupt;
 
-/// A pipe that can be written takes at least this many bytes without blocking (PIPE_BUF).
+/// A writable pipe takes at least this many bytes without blocking (PIPE_BUF).
 const PIECE_BYTES: usize = 4_096;
-/// How often it looks for an interrupt while nobody reads.
+/// The interval of checks for an interrupt while the reader does not read.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 pub struct Pipe {
@@ -29,7 +29,7 @@ impl Write for Pipe {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             if self.stop.requested() {
-                // ErrorKind::Interrupted would be tried again.
+                // The caller would retry after ErrorKind::Interrupted.
                 return Err(io::Error::other("interrupted"));
             }
             match poll(&mut [PollFd::new(&self.out, PollFlags::OUT)], Some(&LOOK_EVERY)) {

@@ -1,34 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Power states that the kernel enters while a disk is idle. The next request waits until it is awake.
+//! Finds the power states that the kernel enters while a disk is idle. The next request waits until
+//! the disk is awake.
 //!
-//! `steady doctor` finds them, and `steady apply` turns them off. docs/reference/steady-doctor.md has
-//! the sources.
+//! `steady doctor` reports them, and `steady apply` turns them off. docs/reference/steady-doctor.md
+//! has the sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// include/linux/mmc/host.h: suspend the card when idle.
 const MMC_CAP_AGGRESSIVE_PM: u32 = 1 << 7;
-/// Attributes of a card and of an NVMe controller that are different for each of a model.
+/// The attributes of a card and of an NVMe controller that differ between devices of the same
+/// model.
 const UNIQUE: [&str; 2] = ["cid", "serial"];
-/// The time limit of waking an mmc card is not stated; this is how long its driver may initialise one.
+/// No source states the time limit of waking an mmc card. This is the time limit for its driver to
+/// initialize one.
 const MMC_RESUME_US: u64 = 1_000_000;
 
-/// A state that is on, and the attribute that turns it off.
+/// An enabled power state, and the attribute that disables it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PowerState {
     /// The finding of `steady doctor`.
     pub id: &'static str,
     pub text: String,
-    /// The longest that a request can wait for it; `None`: nothing states it.
+    /// The longest wait of a request; `None` if no source states it.
     pub wait_us: Option<u64>,
-    /// For a udev rule: the device's bus or class, its name there, what no other device has, and the
-    /// attribute.
+    /// For a udev rule: the device's bus or class, its name there, its unique attribute, and the
+    /// attribute to set.
     pub subsystem: String,
     pub device: String,
     pub unique: Option<(&'static str, String)>,
     pub attribute: &'static str,
-    /// The same as a file in sysfs.
+    /// The attribute as a file in sysfs.
     pub file: PathBuf,
     pub before: String,
     pub off: &'static str,
@@ -40,7 +43,7 @@ impl PowerState {
     }
 }
 
-/// All that are on, of a disk below `sys`.
+/// All enabled power states of a disk below `sys`.
 pub fn power_states(sys: &Path, disk: &str) -> Vec<PowerState> {
     let Ok(dir) = fs::canonicalize(sys.join("block").join(disk)) else { return Vec::new() };
     let states = [nvme(&dir, disk), hibern8(&dir, disk), clock_gating(&dir, disk)];
@@ -128,7 +131,7 @@ fn clock_gating(dir: &Path, disk: &str) -> Option<PowerState> {
     Some(state(&device, ATTRIBUTE, before, found))
 }
 
-/// Only hosts with the capability suspend a card; `power/control` is `auto` under all.
+/// Only hosts with the capability suspend a card; `power/control` is `auto` for all hosts.
 fn mmc(sys: &Path, dir: &Path, disk: &str) -> Option<PowerState> {
     const ATTRIBUTE: &str = "power/control";
     let card = fs::canonicalize(dir.join("device")).ok().filter(|_| disk.starts_with("mmcblk"))?;
@@ -167,7 +170,7 @@ pub mod tests {
         fs::write(file, text).unwrap();
     }
 
-    /// A disk in sysfs at `path`, whose controller has the attributes.
+    /// The power states of a disk in sysfs at `path`, whose controller has these attributes.
     fn states(disk: &str, path: &str, files: &[(&str, &str)]) -> Vec<PowerState> {
         let dir = tempfile::tempdir().unwrap();
         let sys = dir.path();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes and durations on the command line.
+//! Parses sizes and durations on the command line. All commands use it.
 
 use std::time::Duration;
 
@@ -33,13 +33,13 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// A whole number with a unit: 16384, 16K and 16KiB are the same, 16kB is less.
+/// Parses a whole number with a unit. 16384, 16K and 16KiB are the same; 16kB is less.
 pub fn size(text: &str) -> Result<u64, String> {
     scaled(text, &SIZES)
         .ok_or_else(|| "must be a whole number, with K, M, G (or KiB ..), or kB, MB, GB".into())
 }
 
-/// A whole number with a unit.
+/// Parses a whole number with a unit.
 pub fn duration(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);

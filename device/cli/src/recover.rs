@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady recover`: complete unfinished recordings.
+//! `steady recover`: completes unfinished recordings.
 //!
 //! The work is in `steadyio_recorder::mcap`; this prints its results.
 
@@ -29,7 +29,7 @@ use crate::output::print;
 use crate::progress::Pace;
 use crate::table;
 
-/// How often it checks whether a line is due.
+/// The interval of checks whether a line is due.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const SCHEMA: &str = "steadyio.recover/1";
 
@@ -61,7 +61,7 @@ pub struct Arguments {
 }
 
 struct Outcome {
-    /// As it is called now.
+    /// The present path.
     path: PathBuf,
     result: Result<Recovered, FilesError>,
 }
@@ -103,7 +103,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     })
 }
 
-/// What the segments of each directory say of each other, and of files by themselves.
+/// The losses found by comparing the segments of each directory, and those that single files show.
 fn losses(paths: &[PathBuf], outcomes: &[Outcome]) -> Vec<Loss> {
     let audited = |outcome: &&Outcome| audited(&outcome.path, outcome.result.as_ref());
     let mut losses = Vec::new();
@@ -119,7 +119,7 @@ fn losses(paths: &[PathBuf], outcomes: &[Outcome]) -> Vec<Loss> {
     losses
 }
 
-/// One file after the other, with progress: a large one on a slow device takes minutes.
+/// Handles one file after the other, with progress: a large one on a slow device takes minutes.
 fn each(
     paths: Vec<PathBuf>,
     act: impl Fn(&Path) -> Result<(PathBuf, Recovered), FilesError>,
@@ -165,7 +165,7 @@ fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Each directory once: a second lock on it would fail.
+/// Locks each directory once; a second lock would fail.
 fn lock_all(files: &[PathBuf]) -> Result<Vec<DirectoryLock>, FilesError> {
     let directory = |file: &PathBuf| match file.parent() {
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
@@ -192,7 +192,7 @@ fn status(outcomes: &[Outcome]) -> Status {
     }
 }
 
-/// What the table has no room for.
+/// A message that does not fit into the table.
 fn trouble(outcome: &Outcome) -> Option<String> {
     let path = outcome.path.display();
     let found = match &outcome.result {
@@ -229,7 +229,7 @@ fn messages(contents: &Contents) -> u64 {
     contents.channels.iter().map(|channel| channel.messages).sum()
 }
 
-/// Since the recording began.
+/// The number of lost messages since the recording began.
 fn lost(contents: &Contents) -> u64 {
     contents.channels.iter().map(|channel| channel.ledger.lost).sum()
 }

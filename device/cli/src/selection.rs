@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which messages of a recording a command takes: options that `export` and `cat` have.
+//! The options of `export` and `cat` that select messages of a recording.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -67,7 +67,7 @@ fn time(text: &str) -> Result<Time, String> {
     })
 }
 
-/// With at most nine decimals, in ns.
+/// Parses a number with at most nine decimals, in ns.
 fn seconds(text: &str) -> Option<u64> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -95,7 +95,7 @@ pub fn survey(paths: &[PathBuf], stop: &Interrupt) -> Result<Survey, Failure> {
     })
 }
 
-/// Narrows it to what this incident keeps.
+/// Limits the survey to the segments that this incident keeps.
 fn only_incident(survey: &mut Survey, paths: &[PathBuf], name: &str) -> anyhow::Result<()> {
     let incidents = paths.iter().map(|path| files::read(path, name));
     let incidents = incidents.collect::<Result<Vec<_>, _>>().context("--incident")?;
@@ -103,16 +103,16 @@ fn only_incident(survey: &mut Survey, paths: &[PathBuf], name: &str) -> anyhow::
     Ok(())
 }
 
-/// The segments that a command reads, and which of their messages it takes.
+/// The segments to read, and the selection of their messages.
 pub struct Chosen {
     pub survey: Survey,
     pub selection: Selection,
-    /// Earliest and latest log time of the segments.
+    /// The earliest and the latest log time of the segments.
     times_ns: (u64, u64),
 }
 
 impl Chosen {
-    /// The error of a selection without a message.
+    /// The error for a selection without a message.
     pub fn nothing(&self) -> anyhow::Error {
         let Selection { topics, times_ns } = &self.selection;
         let topics = if topics.is_empty() { "" } else { " of these topics" };
@@ -127,7 +127,7 @@ impl Chosen {
 }
 
 impl SelectionArguments {
-    /// Looks at the segments of these paths.
+    /// Surveys the segments of these paths.
     pub fn choose(&self, paths: &[PathBuf], stop: &Interrupt) -> Result<Chosen, Failure> {
         let mut survey = survey(paths, stop)?;
         if let Some(name) = &self.incident {
@@ -172,7 +172,7 @@ pub fn tell(damage: &Damage) {
     }
 }
 
-/// A log time as `steady recover` has it.
+/// A log time in the form of `steady recover`.
 pub fn text(ns: u64) -> String {
     match ns {
         u64::MAX => "the end".into(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady status`: how a running recording goes.
+//! `steady status`: prints the state of a running recording.
 
 use std::path::PathBuf;
 

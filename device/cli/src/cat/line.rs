@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A message as a line. JSON is printed as it was recorded, so that no digit of a number changes.
+//! Prints a message as a line, for `steady cat`. JSON is printed as it was recorded, so that no
+//! digit of a number changes.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,7 +11,7 @@ use steadyio_export::merge::Next;
 
 use crate::selection::text;
 
-/// Of a message that is not text, outside JSON.
+/// The number of bytes to print of a message that is not text, except as JSON.
 const HEX_BYTES_MAX: usize = 32;
 
 pub struct Line<'a> {
@@ -21,7 +22,7 @@ pub struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Time, topic and message.
+    /// Writes time, topic and message.
     pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         write!(out, "{} {} ", text(self.message.log_time_ns), printable(self.topic))?;
         match Data::of(self.data) {
@@ -35,7 +36,7 @@ impl Line<'_> {
         }
     }
 
-    /// An object with everything.
+    /// Writes an object with all values.
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let Line { message, .. } = self;
         let (topic, encoding) = (json!(self.topic), json!(self.encoding));
@@ -62,7 +63,7 @@ impl Data<'_> {
     fn of(data: &[u8]) -> Data<'_> {
         let Ok(text) = std::str::from_utf8(data) else { return Data::Bytes(data) };
         if serde_json::from_str::<IgnoredAny>(text).is_ok() {
-            // Between its tokens only: in a string there is no line break.
+            // Line breaks can only be between tokens; JSON strings have none.
             return Data::Json(match text.contains(['\n', '\r']) {
                 true => text.replace(['\n', '\r'], " ").into(),
                 false => text.into(),
@@ -73,7 +74,7 @@ impl Data<'_> {
     }
 }
 
-/// Without characters that a terminal would obey.
+/// Replaces characters that would control a terminal.
 fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c.is_control() && c != '\t') {
         return text.into();

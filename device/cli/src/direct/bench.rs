@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady direct bench`: how long single reads and writes take, with memory pinned for each and with
+//! `steady direct bench`: measures single reads and writes, with memory pinned for each and with
 //! memory pinned once.
 
 use std::io;
@@ -21,7 +21,7 @@ use crate::quantity;
 use crate::table::align;
 
 const SCHEMA: &str = "steadyio.direct-bench/1";
-/// Longest call: what a chardisk registers at least.
+/// The longest call: any chardisk registers at least this much.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Measure single reads or writes at random offsets
@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Offset and length of the measured part.
+/// The offset and length of the measured part.
 fn part(arguments: &Arguments, disk: &Disk) -> anyhow::Result<(u64, u64)> {
     let writes = arguments.op == Op::Write;
     let (start, rest) = super::rest(disk, arguments.offset, writes);

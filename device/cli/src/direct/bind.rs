@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady direct bind` and `unbind`: a card from the block layer to chario, and back.
+//! `steady direct bind` and `unbind`: moves a card from the block layer to chario, and back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub struct UnbindArguments {
     card: String,
 }
 
-/// As the driver has it; it checks the numbers against the card.
+/// The region in the driver's form. The driver checks the numbers against the card.
 fn region(text: &str) -> Result<String, String> {
     let part = |text: &str| {
         let digits = text.trim_end_matches(['K', 'M', 'G']);
@@ -77,14 +77,14 @@ pub fn unbind(arguments: &UnbindArguments) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// By the card's own name, or by any name of one of its block devices.
+/// Finds a card by its own name, or by any name of one of its block devices.
 fn find(given: &str) -> anyhow::Result<Card> {
     let found = device_name::find(Path::new(SYS), Path::new(given));
     let name = found.map_or_else(|_| given.into(), |found| found.name);
     Card::find(Path::new(SYS), &name).with_context(|| given.to_string())
 }
 
-/// `/dev/chardiskN`, or the name of a card as it is.
+/// The card of `/dev/chardiskN`; another name is returned unchanged.
 fn card_of_node(name: &str) -> anyhow::Result<String> {
     let node = Path::new(name).canonicalize().unwrap_or_else(|_| name.into());
     let short = node.file_name().unwrap_or_default().to_string_lossy();

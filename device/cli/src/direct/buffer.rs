@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady direct buffer`: which I/O the kernel allows with the memory of a file.
+//! `steady direct buffer`: shows which I/O the kernel allows with the memory of a file.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsFd;

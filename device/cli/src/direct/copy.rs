@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady direct read` and `write`: between a device and a file.
+//! `steady direct read` and `write`: copies between a device and a file.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use crate::exit::{Failure, Status};
 use crate::progress::Pace;
 use crate::quantity;
 
-/// At once; a multiple of every block.
+/// The size of a transfer; a multiple of every block size.
 const CHUNK: usize = 4 << 20;
 
 /// Copy data from a device to a file
@@ -121,7 +121,7 @@ fn open_source(path: &Path) -> anyhow::Result<(File, u64)> {
     Ok((file, meta.len()))
 }
 
-/// Calls for each chunk with its place and length; a failure names the place.
+/// Calls a function for each chunk, with its place and length. A failure names the place.
 fn in_chunks(
     offset: u64,
     bytes: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady direct info`: what a device is, and which regions of it can be reached.
+//! `steady direct info`: describes a device and its accessible regions.
 
 use std::fmt::Write;
 use std::fs;
@@ -43,8 +43,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// A chardisk says what this open file may do: so for writing, if the user may. Opening a block device
-/// for writing has udev read it again, and tells nothing more.
+/// Opens the device. A chardisk shows the rights of this open file, so it is opened for writing if
+/// the user may. A block device is not: udev would read it again, and the result is the same.
 fn open(path: &Path) -> Result<Disk, Failure> {
     let node = path_of(path).unwrap_or_else(|_| path.into());
     let is_char = fs::metadata(node).is_ok_and(|meta| meta.file_type().is_char_device());

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady direct`: storage without the page cache, through a card's character device or O_DIRECT.
+//! `steady direct`: accesses storage without the page cache, through a card's character device or
+//! O_DIRECT.
 //!
-//! The work is in `steadyio_direct`; here are arguments, checks of what would be lost, and output.
+//! The work is in `steadyio_direct`. This has arguments, checks for data that would be lost, and
+//! output.
 
 mod bench;
 mod bind;
@@ -63,8 +65,8 @@ fn open(path: &Path, writes: bool) -> Result<Disk, Failure> {
     Disk::open(path, writes).map_err(|error: DiskError| Failure::with(Status::Usage)(error))
 }
 
-/// Checks that a device may be overwritten; a block device is claimed meanwhile. A card of chario's
-/// cannot be mounted, but may hold anything: it needs the consent always.
+/// Checks that a device may be overwritten. A block device is claimed meanwhile. chario's card
+/// cannot be mounted, but may hold any data, so it always needs consent.
 fn allow_writes(disk: &Disk, path: &Path, consent: Option<&str>) -> Result<Option<Claim>, Failure> {
     match &disk.kind {
         DiskKind::Block(device) => {
@@ -82,7 +84,7 @@ fn allow_writes(disk: &Disk, path: &Path, consent: Option<&str>) -> Result<Optio
     }
 }
 
-/// Of what cannot be examined.
+/// Checks the consent for a device that cannot be examined.
 fn consented(path: &Path, consent: Option<&str>) -> Result<(), Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if consent.is_some_and(|given| Path::new(given).file_name() == path.file_name()) {
@@ -94,8 +96,8 @@ fn consented(path: &Path, consent: Option<&str>) -> Result<(), Failure> {
     )))
 }
 
-/// `offset` and `bytes` are within the device, in whole blocks, and within a region if only regions
-/// can be reached.
+/// Checks that `offset` and `bytes` are whole blocks within the device. If only regions are
+/// accessible, they must be within one.
 fn check_range(
     disk: &Disk,
     path: &Path,
@@ -127,8 +129,8 @@ fn check_range(
     Ok(())
 }
 
-/// From `offset` on, as far as the device or its region goes. Without an offset: all of it, or of its
-/// first region that allows what is to be done.
+/// The range from `offset` to the end of the device or its region. Without an offset: all of it, or
+/// of its first region that allows the operation.
 fn rest(disk: &Disk, offset: Option<u64>, writes: bool) -> (u64, u64) {
     let usable = |region: &&Region| !(writes && region.read_only);
     match (offset, disk.regions()) {
@@ -148,7 +150,7 @@ fn stop() -> Result<Interrupt, Failure> {
     Interrupt::on_signals().map_err(Failure::with(Status::Failed))
 }
 
-/// What stopped a transfer, with the place.
+/// The error that stopped a transfer, with its place.
 fn at(path: &Path, offset: u64, error: io::Error) -> Failure {
     if error.kind() == io::ErrorKind::Interrupted {
         return Failure::with(Status::Interrupted)(anyhow!("interrupted"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Findings about declared tasks: those that k2 does not guard, and those that broke something.
-//! Pure, as `findings`.
+//! Pure, like `findings`, which calls it.
 
 use steadyio_watch::declared::Task;
 
@@ -18,7 +18,7 @@ fn name(disk: &str, task: &Task) -> String {
     format!("the task that process {} declared on level {} of {disk}", task.pid, task.level)
 }
 
-/// docs/reference/k2.md has the states.
+/// A finding about a task that is not armed. docs/reference/k2.md has the states.
 fn not_armed(disk: &str, task: &Task) -> Finding {
     let advice = match task.state.as_str() {
         "no-limits" => format!("device_limits is not set: run steady apply for /dev/{disk}"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings that break a bound on latency, judged from facts about the system. Pure: no file is
-//! read here.
+//! Finds settings that break a bound on latency, from facts about the system. Pure: it reads no
+//! file. `steady doctor` and `steady apply` call it.
 //!
 //! docs/reference/k2.md, "Causes of delay", has the reasons and the sizes.
 
@@ -9,29 +9,30 @@ use serde::Serialize;
 use super::system::{Policy, System, Task};
 use super::{declared, judge};
 
-/// Below that, an eighth of the tags for real-time is a single one.
+/// With fewer tags, an eighth of them for real-time is a single one.
 const TAGS_MIN: u64 = 16;
-/// Above this a task leaves no priority for the workers.
+/// At this priority a task leaves no higher one for the workers.
 const PRIORITY_MAX: u8 = 99;
 const NAMED: usize = 5;
-/// kernel/k2/Kbuild: it builds for no other.
+/// The kernels for which kernel/k2/Kbuild builds.
 const K2_KERNELS: [(u32, u32); 3] = [(6, 1), (6, 12), (7, 3)];
 
 /// One setting that breaks a bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Stable name, documented in docs/reference/steady-doctor.md.
+    /// The stable name, documented in docs/reference/steady-doctor.md.
     pub id: &'static str,
     pub text: String,
-    /// A command that fixes it, run as root; None: no command can.
+    /// The command that fixes it, run as root; None if there is none.
     pub fix: Option<String>,
-    /// What else to do, or what the command costs.
+    /// Another action, or the cost of the command.
     pub advice: Option<String>,
-    /// The time that it can add to a response, for `steady bound --overrun`; None: nothing states it.
+    /// The time that it can add to a response, for `steady bound --overrun`; None if no source
+    /// states it.
     pub overrun: Option<String>,
 }
 
-/// Without a command, advice or time.
+/// A finding without a command, advice or time.
 pub fn finding(id: &'static str, text: String) -> Finding {
     Finding { id, text, fix: None, advice: None, overrun: None }
 }
@@ -54,13 +55,13 @@ pub fn findings(system: &System) -> Vec<Finding> {
     settings.chain(judge::all(system)).chain(declared::all(system)).collect()
 }
 
-/// A card's requests end in a worker of the kernel, which such a task keeps from running.
+/// Such a task prevents a worker of the kernel from running, which completes a card's requests.
 fn realtime_tasks(system: &System) -> Option<Finding> {
     let disk = &system.disk;
     if !disk.is_card || ends_in_the_interrupt(system) {
         return None;
     }
-    // The next to run may be any of them.
+    // Any of the workers may be the next to run.
     let workers = system.workers.iter().copied().min().unwrap_or(0);
     let above = |task: &&Task| task.policy == Policy::Deadline || task.priority >= workers;
     let tasks: Vec<&Task> = system.realtime.iter().filter(above).collect();
@@ -88,7 +89,8 @@ fn realtime_tasks(system: &System) -> Option<Finding> {
     })
 }
 
-/// With a command queue, and no scheduler that has kblockd hand requests to the driver.
+/// Whether requests end in the interrupt: the card has a command queue, and no scheduler makes
+/// kblockd pass requests to the driver.
 fn ends_in_the_interrupt(system: &System) -> bool {
     system.disk.command_queue && (system.kernel >= (6, 12) || system.disk.scheduler == "none")
 }
@@ -175,7 +177,7 @@ fn cgroup_limits(system: &System) -> Option<Finding> {
     })
 }
 
-/// Measured on 6.1; a 6.12 kernel writes the times although lazytime is set (docs/results/s4.md).
+/// Measured on 6.1. A 6.12 kernel writes the times even with lazytime (docs/results/s4.md).
 fn no_lazytime(system: &System) -> Option<Finding> {
     let first = system.without_lazytime.first()?;
     (system.kernel < (6, 12)).then(|| Finding {
@@ -213,7 +215,7 @@ fn no_fua(system: &System) -> Option<Finding> {
     if !disk.write_back || disk.fua {
         return None;
     }
-    // mmc-utils, for eMMC; the kernel turns it on again when the card is initialised.
+    // mmc-utils, for eMMC. The kernel turns the cache on again when the card is initialized.
     let fix = disk.is_emmc.then(|| format!("mmc cache disable /dev/{}", disk.name));
     Some(Finding {
         id: "no-fua",
@@ -235,7 +237,7 @@ fn no_fua(system: &System) -> Option<Finding> {
 }
 
 fn sync_writers_on_6_1(system: &System) -> Option<Finding> {
-    // Without a write cache the kernel asks for no FUA.
+    // Without a write cache, the kernel sends no FUA.
     if system.kernel >= (6, 12) || !system.disk.write_back {
         return None;
     }
@@ -274,14 +276,15 @@ fn few_tags(system: &System) -> Option<Finding> {
     })
 }
 
-/// Linux before 7.0: block/mq-deadline.c takes the number of tags from before it changed.
+/// Linux before 7.0: block/mq-deadline.c uses an old number of tags.
 ///
-/// All writes share these tags, also those of real-time: it waits for one among the background's.
+/// All writes share these tags, also those of real-time, so a real-time write may wait behind the
+/// background's.
 fn stale_async_depth(system: &System) -> Option<Finding> {
     let disk = &system.disk;
     let depth = disk.async_depth?;
     let usual = (disk.tags * 3 / 4).max(1);
-    // k2 limits background only.
+    // k2 limits only the background.
     if disk.scheduler == "k2" || (usual..=disk.tags.max(1)).contains(&depth.tags) {
         return None;
     }
@@ -323,7 +326,7 @@ mod tests {
     use super::super::system::{AsyncDepth, CgroupLimit, Disk, SyncWriter};
     use super::*;
 
-    /// Nothing to complain about.
+    /// A system without findings.
     fn good() -> System {
         let disk = Disk {
             name: "mmcblk0".into(),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Findings about layers and power states. Pure, as `findings`.
+//! Findings about layers and power states. Pure, like `findings`, which calls it.
 
 use super::findings::{Finding, finding};
 use super::system::System;
 use crate::power::PowerState;
 
-/// drivers/mmc/core/mmc_ops.c: time limits of background operations and of a cache flush.
+/// drivers/mmc/core/mmc_ops.c: the time limits of background operations and of a cache flush.
 const BKOPS_LIMIT: &str = "120s";
 const FLUSH_LIMIT: &str = "30s";
 const US_PER_MS: u64 = 1_000;
@@ -47,7 +47,7 @@ fn throttles(system: &System) -> Option<Finding> {
     })
 }
 
-/// block/blk-wbt.c: all writes but direct ones, which are both synchronous and idle.
+/// block/blk-wbt.c: it throttles all writes except direct ones, which have REQ_SYNC and REQ_IDLE.
 fn writeback_throttling(system: &System) -> Option<Finding> {
     let (disk, us) = (&system.disk.name, system.layers.wbt_us);
     (us > 0).then(|| Finding {
@@ -81,7 +81,7 @@ fn lanes(system: &System) -> Option<Finding> {
     })
 }
 
-/// Read in the sources of 6.1 and 6.12: drivers/md/dm-crypt.c has no priority in 6.1.
+/// From the sources of 6.1 and 6.12: drivers/md/dm-crypt.c has no priority in 6.1.
 fn crypts(system: &System) -> Option<Finding> {
     let first = system.layers.crypts.first()?;
     (system.kernel < (6, 12)).then(|| Finding {
@@ -119,7 +119,7 @@ fn discards(system: &System) -> Option<Finding> {
     })
 }
 
-/// drivers/mmc/core/mmc_ops.c, `mmc_run_bkops()`: in the request path.
+/// drivers/mmc/core/mmc_ops.c, `mmc_run_bkops()`: it runs in the request path.
 fn manual_maintenance(system: &System) -> Option<Finding> {
     system.layers.bkops_manual.filter(|manual| *manual).map(|_| Finding {
         advice: Some(
@@ -139,7 +139,7 @@ fn manual_maintenance(system: &System) -> Option<Finding> {
     })
 }
 
-/// The same file, `MMC_CACHE_FLUSH_TIMEOUT_MS`. Where nothing flushes, no request waits for it.
+/// The same file, `MMC_CACHE_FLUSH_TIMEOUT_MS`. Without flushes, no request waits for it.
 fn cache_flush(system: &System) -> Option<Finding> {
     let (disk, layers) = (&system.disk, &system.layers);
     let first = layers.flushers.first()?.display();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stands between a program and the scheduler of its disk, or passes it: device mappers, limits,
-//! lanes, mount options, and the card's own maintenance.
+//! Reads the layers between a program and its disk's scheduler, and those that bypass it: device
+//! mappers, limits, lanes, mount options, and the card's own maintenance. `system` calls it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,27 +12,27 @@ use crate::power::mmc_debugfs;
 const BKOPS_EN: usize = 163;
 const BKOPS_MANUAL: u8 = 1;
 
-/// All of it.
+/// The layers of a disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// Names of dm-crypt and dm-verity devices on the disk.
+    /// The names of dm-crypt and dm-verity devices on the disk.
     pub crypts: Vec<String>,
-    /// Files of cgroup 1 with the line about the disk.
+    /// The files of cgroup 1 with a line about the disk.
     pub throttles: Vec<(PathBuf, String)>,
-    /// Partitions of the disk that are lanes of chario, each with its character device.
+    /// The partitions of the disk that are lanes of chario, each with its character device.
     pub lanes: Vec<(String, String)>,
-    /// Where file systems on the disk are mounted with `discard`, if nothing limits discards.
+    /// The mount points of file systems on the disk with `discard`, if nothing limits discards.
     pub discards: Vec<PathBuf>,
-    /// Where file systems on the disk, or on a mapper above it, are mounted that send flushes.
+    /// The mount points of file systems on the disk, or on a mapper above it, that send flushes.
     pub flushers: Vec<PathBuf>,
     /// The latency target of writeback throttling in us; 0: off.
     pub wbt_us: u64,
-    /// The card has manual background operations; `None`: it could not be read.
+    /// Whether the card has manual background operations; `None` if unknown.
     pub bkops_manual: Option<bool>,
 }
 
 impl Layers {
-    /// `numbers`: of the disk and its partitions.
+    /// `numbers`: the device numbers of the disk and its partitions.
     pub fn read(sys: &Path, proc: &Path, disk: &str, numbers: &[u64]) -> Layers {
         let dir = sys.join("block").join(disk);
         let wbt = fs::read_to_string(dir.join("queue/wbt_lat_usec")).unwrap_or_default();
@@ -56,7 +56,7 @@ fn names_in(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Holders of the disk, of its partitions, and of these holders.
+/// The holders of the disk, of its partitions, and of these holders.
 fn holders(sys: &Path, dir: &Path, disk: &str) -> Vec<String> {
     let mut found = Vec::new();
     let partitions = names_in(dir).into_iter().filter(|name| name.starts_with(disk));
@@ -64,7 +64,7 @@ fn holders(sys: &Path, dir: &Path, disk: &str) -> Vec<String> {
     below.push(dir.to_path_buf());
     while let Some(device) = below.pop() {
         for holder in names_in(&device.join("holders")) {
-            // Devices are stacked without loops.
+            // Device stacks have no loops.
             below.push(sys.join("block").join(&holder));
             found.push(holder);
         }
@@ -74,7 +74,7 @@ fn holders(sys: &Path, dir: &Path, disk: &str) -> Vec<String> {
     found
 }
 
-/// `dm/uuid` begins with `CRYPT-` for dm-crypt and dm-verity, as cryptsetup makes them.
+/// The dm-crypt and dm-verity devices. cryptsetup begins their `dm/uuid` with `CRYPT-`.
 fn crypts(sys: &Path, dir: &Path, disk: &str) -> Vec<String> {
     let is_crypt = |holder: &String| {
         let uuid = sys.join("block").join(holder).join("dm/uuid");
@@ -83,7 +83,7 @@ fn crypts(sys: &Path, dir: &Path, disk: &str) -> Vec<String> {
     holders(sys, dir, disk).into_iter().filter(is_crypt).collect()
 }
 
-/// As the kernel writes them.
+/// The numbers of the disk, its partitions and its holders, as the kernel writes them.
 fn with_holders(sys: &Path, dir: &Path, disk: &str, numbers: &[u64]) -> Vec<String> {
     let number = |holder: String| {
         let text = fs::read_to_string(sys.join("block").join(holder).join("dev")).ok()?;
@@ -131,7 +131,7 @@ fn lanes(sys: &Path, disk: &str) -> Vec<(String, String)> {
     names_in(&class).into_iter().filter_map(lane).collect()
 }
 
-/// A mounted file system of these devices (proc_pid_mountinfo(5)): its place and options.
+/// A mounted file system of these devices (proc_pid_mountinfo(5)): its mount point and options.
 struct Mount {
     place: PathBuf,
     options: Vec<String>,
@@ -156,7 +156,8 @@ impl Mount {
     }
 }
 
-/// f2fs has the option unless it is turned off. A limit below the device's own is somebody's intent.
+/// The mount points with `discard`. f2fs has the option unless it is turned off. A limit below the
+/// device's own was set on purpose.
 pub fn discards(proc: &Path, disk: &Path, numbers: &[u64]) -> Vec<PathBuf> {
     let limit = |name: &str| {
         let text = fs::read_to_string(disk.join("queue").join(name)).ok()?;
@@ -171,14 +172,16 @@ pub fn discards(proc: &Path, disk: &Path, numbers: &[u64]) -> Vec<PathBuf> {
     sending.map(|mount| mount.place).collect()
 }
 
-/// Every file system that can be written sends them, unless an option says no.
+/// The mount points that send flushes: every writable file system, unless an option disables
+/// flushes.
 fn flushers(proc: &Path, devices: &[String]) -> Vec<PathBuf> {
     let quiet = ["ro", "nobarrier", "barrier=0", "fsync_mode=nobarrier"];
     let found = mounts(proc, devices).into_iter();
     found.filter(|mount| !mount.has_any(&quiet)).map(|mount| mount.place).collect()
 }
 
-/// debugfs has the register in hexadecimal digits; its reader is root.
+/// Whether the card has manual background operations. debugfs shows the register in hexadecimal
+/// digits, to root only.
 fn bkops_manual(sys: &Path, dir: &Path) -> Option<bool> {
     let card = fs::canonicalize(dir.join("device")).ok()?;
     let file = mmc_debugfs(sys, &card)?.join(card.file_name()?).join("ext_csd");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady doctor`: find settings that break a latency bound.
+//! `steady doctor`: finds settings that break a latency bound. It changes nothing, and needs no
+//! root.
 //!
-//! [`system`] and [`layers`] read sysfs and /proc, [`mod@findings`], [`judge`] and [`declared`] judge; here are
-//! arguments and output. Nothing is changed, and no root is needed.
+//! [`system`] and [`layers`] read sysfs and /proc. [`mod@findings`], [`judge`] and [`declared`]
+//! judge the facts. This file has arguments and output.
 
 mod declared;
 mod findings;
@@ -71,13 +72,13 @@ fn look(node: &Path) -> anyhow::Result<(Device, System)> {
     Ok((device, system))
 }
 
-/// Where file systems on a disk are mounted that send discards of any length.
+/// The mount points of file systems on a disk that send discards of any length.
 pub fn discarding(disk: &str) -> Vec<PathBuf> {
     let dir = Path::new("/sys/block").join(disk);
     layers::discards(Path::new("/proc"), &dir, &device_numbers(&dir))
 }
 
-/// Of a disk and its partitions, as stat(2) has them.
+/// The device numbers of a disk and its partitions, as in stat(2).
 fn device_numbers(disk: &Path) -> Vec<u64> {
     let number = |dir: &Path| {
         let text = fs::read_to_string(dir.join("dev")).ok()?;

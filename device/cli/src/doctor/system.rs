@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `steady doctor` looks at, as it is now: sysfs and /proc, nothing else, and nothing is changed.
+//! Reads the facts for `steady doctor` from sysfs and /proc. It changes nothing.
 //!
-//! The two directories are parameters, so that tests read made-up ones.
+//! The two directories are parameters, so that tests can use synthetic ones.
 
 use std::fs;
 use std::io;
@@ -14,15 +14,15 @@ use steadyio_watch::declared;
 use super::layers::Layers;
 use crate::power::{PowerState, power_states};
 
-/// linux/sched.h: a thread of the kernel.
+/// The flag of a kernel thread in linux/sched.h.
 const PF_KTHREAD: u64 = 0x0020_0000;
-/// linux/sched.h.
+/// The policy in linux/sched.h.
 const SCHED_FIFO: u64 = 1;
 const SCHED_RR: u64 = 2;
 const SCHED_DEADLINE: u64 = 6;
 const KTHREADD: &str = "2";
 
-/// Where to look.
+/// The directories to read.
 pub struct Roots {
     /// `/sys`.
     pub sys: PathBuf,
@@ -32,62 +32,62 @@ pub struct Roots {
     pub modules: PathBuf,
 }
 
-/// All of it.
+/// All facts about a system.
 #[derive(Debug, Clone, Default)]
 pub struct System {
-    /// Major and minor number of the kernel's release.
+    /// The major and minor number of the kernel's release.
     pub kernel: (u32, u32),
     pub disk: Disk,
     pub realtime: Vec<Task>,
-    /// Priorities under SCHED_FIFO of the kernel's workers that end a card's requests; 0: another
-    /// policy.
+    /// The SCHED_FIFO priorities of the kernel's workers that complete a card's requests; 0:
+    /// another policy.
     pub workers: Vec<u8>,
-    /// Swap on the disk, as the kernel names it.
+    /// The swap on the disk, under the kernel's names.
     pub swaps: Vec<String>,
-    /// Files on the disk that are open with O_SYNC or O_DSYNC.
+    /// The files on the disk that are open with O_SYNC or O_DSYNC.
     pub sync_writers: Vec<SyncWriter>,
-    /// Limits of control groups on the disk, in files of cgroup 2.
+    /// The limits of control groups on the disk, in files of cgroup 2.
     pub cgroup_limits: Vec<CgroupLimit>,
-    /// Where file systems of ext4 on the disk are mounted without lazytime.
+    /// The mount points of ext4 on the disk without lazytime.
     pub without_lazytime: Vec<PathBuf>,
     pub power: Vec<PowerState>,
     pub layers: Layers,
-    /// Tasks that programs have declared to k2.
+    /// The tasks that programs have declared to k2.
     pub declared: Vec<declared::Task>,
-    /// k2's module is installed for this kernel.
+    /// Whether k2's module is installed for this kernel.
     pub k2_installed: bool,
-    /// What could not be looked at, in words.
+    /// The facts that could not be read, in words.
     pub unseen: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct Disk {
-    /// Kernel name, for example `mmcblk0`.
+    /// The kernel name, for example `mmcblk0`.
     pub name: String,
     pub schedulers: Vec<String>,
     pub scheduler: String,
     pub write_back: bool,
     pub fua: bool,
     pub tags: u64,
-    /// None: the scheduler has no such limit.
+    /// None if the scheduler has no such limit.
     pub async_depth: Option<AsyncDepth>,
     pub is_card: bool,
-    /// A card that is no SD card.
+    /// Whether it is an eMMC: a card, but not an SD card.
     pub is_emmc: bool,
-    /// The card's command queue is in use.
+    /// Whether the card's command queue is in use.
     pub command_queue: bool,
     pub behind_usb: bool,
 }
 
-/// How many tags all requests but synchronous reads may use.
+/// The number of tags for all requests except synchronous reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsyncDepth {
-    /// Below the disk's folder of sysfs.
+    /// The file below the disk's sysfs folder.
     pub file: &'static str,
     pub tags: u64,
 }
 
-/// A thread of a program, under a real-time policy.
+/// A program's thread with a real-time policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     pub thread: u32,
@@ -100,12 +100,12 @@ pub struct Task {
 pub enum Policy {
     Fifo,
     RoundRobin,
-    /// Goes before every priority of the other two.
+    /// It precedes every priority of the other two.
     Deadline,
 }
 
 impl Policy {
-    /// As the kernel names it.
+    /// The kernel's name.
     pub fn word(self) -> &'static str {
         match self {
             Policy::Fifo => "SCHED_FIFO",
@@ -124,13 +124,13 @@ pub struct SyncWriter {
 /// A line of `io.max` or `io.latency`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupLimit {
-    /// Of cgroup 2, below /sys.
+    /// The file of cgroup 2, below /sys.
     pub file: PathBuf,
     pub line: String,
 }
 
 impl System {
-    /// Looks at a disk; `numbers` are the device numbers of it and its partitions.
+    /// Reads the facts about a disk; `numbers` are the device numbers of it and its partitions.
     pub fn read(roots: &Roots, disk: &str, numbers: &[u64]) -> io::Result<System> {
         let release = fs::read_to_string(roots.proc.join("sys/kernel/osrelease"))?;
         let mut system = System {
@@ -179,7 +179,7 @@ impl System {
         for process in numbered(proc)? {
             let dir = proc.join(process.to_string());
             for thread in numbered(&dir.join("task")).unwrap_or_default() {
-                // A thread that has ended meanwhile has no file.
+                // The thread may have ended.
                 let stat = fs::read_to_string(dir.join(format!("task/{thread}/stat")));
                 let stat = stat.unwrap_or_default();
                 if kworkers::is_worker(&stat) {
@@ -202,7 +202,7 @@ impl System {
     }
 }
 
-/// debugfs has a folder of each mmc host, for root.
+/// Whether debugfs shows a folder of each mmc host, which needs root.
 fn sees_hosts(debugfs: &Path) -> bool {
     let mut entries = fs::read_dir(debugfs).into_iter().flatten().flatten();
     entries.any(|entry| entry.file_name().to_string_lossy().starts_with("mmc"))
@@ -236,7 +236,8 @@ fn read_disk(sys: &Path, name: &str) -> io::Result<Disk> {
 }
 
 impl AsyncDepth {
-    /// Since Linux 7.0 a file of the block layer, before one of mq-deadline only.
+    /// Reads the limit. Since Linux 7.0 it is a file of the block layer; before, only mq-deadline
+    /// has it.
     fn read(disk: &Path) -> Option<Self> {
         ["queue/iosched/async_depth", "queue/async_depth"].into_iter().find_map(|file| {
             let tags = fs::read_to_string(disk.join(file)).ok()?.trim().parse().ok()?;
@@ -245,7 +246,7 @@ impl AsyncDepth {
     }
 }
 
-/// `none [mq-deadline] k2`.
+/// The selected scheduler in a list such as `none [mq-deadline] k2`.
 fn chosen(schedulers: &str) -> &str {
     schedulers
         .split_once('[')
@@ -253,17 +254,17 @@ fn chosen(schedulers: &str) -> &str {
         .map_or("none", |one| one.0)
 }
 
-/// By depmod's list, whose lines begin with the module's path.
+/// Whether depmod's list has the module. Its lines begin with the module's path.
 fn module_is_installed(modules: &Path, name: &str) -> bool {
     let list = fs::read_to_string(modules.join("modules.dep")).unwrap_or_default();
     let files = list.lines().filter_map(|line| line.split(':').next()?.rsplit('/').next());
     files.filter_map(|file| file.split_once(".ko")).any(|(module, _)| module == name)
 }
 
-/// Swap partitions of the disk, and swap files on its file systems.
+/// The swap partitions of the disk, and swap files on its file systems.
 fn swaps(proc: &Path, disk: &str, numbers: &[u64]) -> Vec<String> {
     let list = fs::read_to_string(proc.join("swaps")).unwrap_or_default();
-    // Spaces in a path are written in octal; such a path is not found, and left out.
+    // Spaces in a path are written in octal. Such a path is not found, and left out.
     let paths = list.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     paths
         .filter(|path| match fs::metadata(path) {
@@ -274,13 +275,13 @@ fn swaps(proc: &Path, disk: &str, numbers: &[u64]) -> Vec<String> {
         .collect()
 }
 
-/// As the kernel writes a device number: major:minor.
+/// The device numbers in the kernel's form, major:minor.
 pub fn words_of(numbers: &[u64]) -> Vec<String> {
     let word = |n: &u64| format!("{}:{}", rustix::fs::major(*n), rustix::fs::minor(*n));
     numbers.iter().map(word).collect()
 }
 
-/// In all control groups; those without the controller have no such files.
+/// The limits in all control groups. A group without the controller has no such files.
 fn cgroup_limits(sys: &Path, numbers: &[u64]) -> Vec<CgroupLimit> {
     const FILES: [&str; 2] = ["io.max", "io.latency"];
     let devices = words_of(numbers);
@@ -303,8 +304,8 @@ fn cgroup_limits(sys: &Path, numbers: &[u64]) -> Vec<CgroupLimit> {
     found
 }
 
-/// From proc_pid_mountinfo(5): the device is the third field, the place the fifth; type, source and
-/// options of the file system follow a dash.
+/// Parses proc_pid_mountinfo(5): the device is the third field, the mount point the fifth; type,
+/// source and options of the file system follow a dash.
 fn without_lazytime(proc: &Path, numbers: &[u64]) -> Vec<PathBuf> {
     let devices = words_of(numbers);
     let text = fs::read_to_string(proc.join("self/mountinfo")).unwrap_or_default();
@@ -328,7 +329,7 @@ fn numbered(dir: &Path) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Fields behind the name, by their number in proc_pid_stat(5) less 3.
+/// The fields after the name. Their index is their number in proc_pid_stat(5) minus 3.
 fn fields(stat: &str) -> Option<(&str, Vec<&str>)> {
     let (head, rest) = stat.rsplit_once(") ")?;
     Some((head.split_once(" (")?.1, rest.split_whitespace().collect()))
@@ -360,7 +361,8 @@ fn worker_priority(stat: &str) -> u8 {
     }
 }
 
-/// Files of a process that are on the disk (or are it), open for writing with O_SYNC or O_DSYNC.
+/// The files of a process that are on the disk (or are it), open for writing with O_SYNC or
+/// O_DSYNC.
 fn sync_files(dir: &Path, process: u32, numbers: &[u64]) -> io::Result<Vec<SyncWriter>> {
     let mut found = Vec::new();
     for file in numbered(&dir.join("fd"))? {
@@ -388,7 +390,7 @@ mod tests {
 
     use super::*;
 
-    /// `stat` of a thread in the fields that are read: PF_ flags, priority, policy.
+    /// A thread's `stat` with the fields that are read: PF_ flags, priority, policy.
     fn stat(thread: u32, name: &str, flags: u64, priority: u8, policy: u64) -> String {
         let parent = if flags == 0 { "1" } else { KTHREADD };
         let fields: Vec<String> = (3..=52)
@@ -416,7 +418,7 @@ mod tests {
         fs::create_dir_all(proc.join(format!("{thread}/fd"))).unwrap();
     }
 
-    /// A card, behind what `path` says.
+    /// The directories of a system with a card, at the sysfs path `path`.
     fn roots(dir: &Path, path: &str) -> Roots {
         let roots = ["sys", "proc", "modules"].map(|name| dir.join(name));
         let [sys, proc, modules] = roots.clone();

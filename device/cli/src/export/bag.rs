@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--ros2 DIR`: a bag for `ros2 bag play`. It gets its name when it is complete and on the medium.
+//! `steady export --ros2 DIR`: writes a bag for `ros2 bag play`. The directory gets its name when
+//! it is complete and on the medium.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -19,7 +20,7 @@ use crate::selection::Chosen;
 
 const METADATA: &str = "metadata.yaml";
 
-/// A directory under a temporary name.
+/// A bag in progress: a directory under a temporary name.
 pub struct Bag {
     path: PathBuf,
     name: String,
@@ -28,7 +29,7 @@ pub struct Bag {
     files: Vec<String>,
 }
 
-/// rosbag2 takes no directory that exists, either.
+/// Checks that the directory does not exist. rosbag2 rejects an existing one, too.
 pub fn check(path: &Path) -> anyhow::Result<()> {
     ensure!(
         fs::symlink_metadata(path).is_err(),
@@ -40,7 +41,7 @@ pub fn check(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether ROS 2 can have all channels that are selected.
+/// Checks that ROS 2 can use all selected channels.
 pub fn check_channels(chosen: &Chosen) -> anyhow::Result<()> {
     let overview = Overview::of(&chosen.survey, &[])?;
     let wanted = |topic: &str| chosen.selection.wants_topic(topic);
@@ -82,7 +83,7 @@ impl Bag {
         fs::set_permissions(self.temporary.path(), Permissions::from_mode(0o755))?;
         File::open(self.temporary.path())?.sync_all()?;
         rename(self.temporary.path(), &self.path)?;
-        // It has another name now, and stays.
+        // It has been renamed, and stays.
         let _ = self.temporary.keep();
         File::open(parent(&self.path))?.sync_all()
     }
@@ -98,7 +99,7 @@ impl Split<BufWriter<File>> for Bag {
     }
 
     fn open(&mut self, number: usize) -> io::Result<BufWriter<File>> {
-        // As rosbag2 names them.
+        // The names of rosbag2.
         let name = format!("{}_{number}.mcap", self.name);
         let file = File::create_new(self.temporary.path().join(&name))?;
         self.files.push(name);

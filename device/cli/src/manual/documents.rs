@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Help names documents as in the sources, `docs/...`; where packages have installed them, by their
-//! whole path.
+//! Replaces the names of documents in help texts, `docs/...`, by the full paths of the installed
+//! ones.
 
 use clap::Command;
 use clap::builder::StyledStr;
 
-/// Where packages install the documents.
+/// The directory in which packages install the documents.
 pub const INSTALLED: &str = "/usr/share/doc/steadyio/docs";
 
-/// A command, and all below it, whose help names the installed documents.
+/// The command, and all below it, with the full paths in their help.
 pub fn name_installed(command: Command) -> Command {
     let mut command = command.mut_args(|argument| {
         let texts = (argument.get_help().map(installed), argument.get_long_help().map(installed));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Examples of the manual pages, and the pages to see as well.
+//! The examples of the manual pages, and the pages in "SEE ALSO".
 
-/// Examples of a page: what each is for, and the command line.
+/// The examples of a page: the purpose and the command line of each.
 pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
     match page {
         "steady-apply" => &[
@@ -155,7 +155,7 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Pages that belong to the same task as a page, with their sections.
+/// The pages for the same task as a page, with their sections.
 pub fn related_to(page: &str) -> &'static [&'static str] {
     match page {
         "steady" => &["k2(4)", "ionice(1)", "fio(1)"],

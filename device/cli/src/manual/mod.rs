@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady man` and `steady completions`: files that packages install with the command, written from the
-//! same declarations as `--help`.
+//! `steady man` and `steady completions`: files that packages install with the command, written
+//! from the same declarations as `--help`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ mod tests {
 
     use super::examples::examples_of;
 
-    /// Command lines of the page of a command, and of those below it, up to a redirection.
+    /// The command lines on the page of a command, and on those below it, up to a redirection.
     fn lines_of(command: &clap::Command) -> Vec<&'static str> {
         let own = examples_of(command.get_display_name().unwrap_or_else(|| command.get_name()));
         let lines = own.iter().map(|(_, line)| line.split('>').next().unwrap_or(line));

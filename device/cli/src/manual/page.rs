@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A manual page of a command: clap_mangen's sections, and those that it lacks.
+//! Renders a command's manual page: clap_mangen's sections, and additional ones. `steady man` calls
+//! it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,7 +15,7 @@ use super::examples::{examples_of, related_to};
 const MANUAL: &str = "steadyio";
 const EXIT_STATUS: &str = "Exit status: ";
 
-/// Write the pages of a built command and of all below it.
+/// Writes the pages of a built command and of all below it.
 pub fn write_all(command: &Command, directory: &Path) -> io::Result<()> {
     for below in command.get_subcommands() {
         write_all(below, directory)?;
@@ -95,7 +96,7 @@ fn is_repeated(argument: &Arg) -> bool {
     many || matches!(argument.get_action(), clap::ArgAction::Append)
 }
 
-/// Show each status with its meaning: the help has them as `0 done; 1 failed; ...`.
+/// Lists each exit status with its meaning, from the help's form `0 done; 1 failed; ...`.
 fn exit_status(roff: &mut Roff, help: &str) {
     let Some(list) = help.trim().strip_prefix(EXIT_STATUS) else {
         roff.text([roman(help)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The account over time, in a file; tests of durability compare it with what they recover.
+//! Writes the account over time to a file. Durability tests compare it with the recovered records.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,10 +9,11 @@ use std::time::Duration;
 use steadyio_recorder::ledger::Account;
 use steadyio_recorder::source::now_ns;
 
-/// Interval between two lines.
+/// The interval between two lines.
 pub const LINE_EVERY: Duration = Duration::from_millis(1);
 
-/// One line per interval: monotonic time in ns, then records received, written, durable and lost.
+/// The file. Each line has the monotonic time in ns, then records received, written, durable and
+/// lost.
 pub struct AccountLog {
     file: File,
     /// The first error; nothing is written after it.
@@ -25,7 +26,7 @@ impl AccountLog {
         Ok(AccountLog { file: File::create(path)?, failed: None })
     }
 
-    /// Writes a line. The time is read after the account, so the line was true by then.
+    /// Writes a line. The time is read after the account, so the counts were true at that time.
     pub fn line(&mut self, account: &Account) {
         if self.failed.is_some() {
             return;
@@ -41,7 +42,7 @@ impl AccountLog {
         self.failed = self.file.write_all(line.as_bytes()).err();
     }
 
-    /// The last line; returns the first error of any line.
+    /// Writes the last line. Returns the first error of any line.
     pub fn finish(mut self, account: &Account) -> io::Result<()> {
         self.line(account);
         self.failed.map_or(Ok(()), Err)

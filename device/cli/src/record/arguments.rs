@@ -24,13 +24,14 @@ use super::{failure, note};
 use crate::exit::{Failure, RECORD_HELP, Status};
 use crate::quantity::{duration, size};
 
-/// How long --plan measures, and with how many rotations.
+/// The time that --plan measures, and the number of rotations in it.
 const MEASURE_TIME: Duration = Duration::from_secs(10);
 const MEASURE_ROTATIONS: u64 = 8;
-/// Default of --incident-last.
+/// The default of --incident-last.
 const INCIDENT_LAST: Duration = Duration::from_secs(30);
 const TOPIC: &str = "/periodic";
-/// What the ext4 recording paper writes back at once: more makes its device no faster.
+/// The size of a write-back in the ext4 recording paper. A larger one does not make its device
+/// faster.
 const PAPER_UNIT_BYTES: u64 = 2 << 20;
 
 /// Record periodic or streamed data into a ring of MCAP files, without blocking the caller
@@ -179,14 +180,15 @@ fn io_priority(text: &str) -> Result<IoPriority, String> {
 pub struct Prepared {
     pub plan: Plan,
     pub source: Box<dyn Source + Send>,
-    /// If it was made before the producers were let in.
+    /// The pool, if it was made before producers could connect.
     pub pool: Option<Preparation>,
-    /// Producers that were rejected.
+    /// The number of rejected producers.
     pub rejected: Arc<AtomicU64>,
 }
 
 impl Arguments {
-    /// The recording and its source; None if interrupted before the producers had declared topics.
+    /// Prepares the recording and its source; None if interrupted before the producers had declared
+    /// topics.
     pub fn prepare(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
         if self.input.is_given() {
             return self.prepare_input(stop);
@@ -196,8 +198,8 @@ impl Arguments {
         Ok(Some(prepared))
     }
 
-    /// The pool is made before the producers are let in: it may take minutes, in which they would
-    /// fill what is between.
+    /// Makes the pool before producers can connect. It may take minutes, in which they would fill
+    /// the pipe.
     fn prepare_input(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
         let (recipe, config) = self.input_config().map_err(Failure::with(Status::Usage))?;
         self.caller().check().map_err(failure)?;
@@ -225,12 +227,12 @@ impl Arguments {
         Ok(Some(Prepared { plan, source: Box::new(source), pool, rejected }))
     }
 
-    /// As given, or that of the input.
+    /// The given profile, or that of the input.
     fn profile_or(&self, of_input: &str) -> String {
         self.profile.clone().unwrap_or_else(|| of_input.into())
     }
 
-    /// One thread reads all that comes.
+    /// The configuration with these channels. One thread reads the whole input.
     fn with_channels(
         &self,
         config: RecorderConfig,
@@ -245,12 +247,12 @@ impl Arguments {
         RecorderConfig { shared_ring_bytes, ..config }
     }
 
-    /// As given, or as much of the default as may be locked.
+    /// The given size of the ring, or as much of the default as may be locked.
     fn ring_bytes(&self, config: &RecorderConfig, wanted: u64) -> u64 {
         self.ring.unwrap_or_else(|| config.fitting_ring_bytes(wanted))
     }
 
-    /// If it is smaller than it would be without a limit on locked memory.
+    /// Reports a ring that is smaller because of the limit on locked memory.
     fn tell_of_ring(&self, config: &RecorderConfig) {
         let wanted = defaults::shared_ring_bytes(&config.channels);
         let ring = config.rings_bytes();
@@ -262,7 +264,7 @@ impl Arguments {
         }
     }
 
-    /// Without the channels of frames, which the producers declare.
+    /// The configuration without the channels of frames, which the producers declare.
     fn input_config(&self) -> anyhow::Result<(Recipe, RecorderConfig)> {
         let recipe: Recipe = self.recipe.parse()?;
         ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --input needs pool", self.recipe);
@@ -275,12 +277,12 @@ impl Arguments {
         Ok((recipe, config))
     }
 
-    /// Of an incident that a signal keeps.
+    /// The length of an incident that a signal keeps.
     pub fn incident_last(&self) -> Duration {
         self.incident_last.unwrap_or(INCIDENT_LAST)
     }
 
-    /// The pool of `--prepare`.
+    /// The configuration of `--prepare`.
     pub fn pool(&self) -> Result<RecorderConfig, Failure> {
         let config = || {
             let recipe: Recipe = self.recipe.parse()?;
@@ -290,7 +292,7 @@ impl Arguments {
                 "--keep-time: the number of segments depends on the producers' topics (with \
                  --prepare, give --segments)"
             );
-            // It locks none; who records later may be allowed to lock more.
+            // It locks no memory. A later recorder may have a higher limit.
             let config = RecorderConfig { lock_memory: false, ..self.config(recipe, None) };
             self.check(&config)?;
             Ok(config)
@@ -330,7 +332,7 @@ impl Arguments {
         CallerConfig { fifo_priority: self.priority, cpu: self.cpu }
     }
 
-    /// `--plan`: the text of which ring and loss window suffice.
+    /// `--plan`: prints the ring and the loss window that suffice.
     pub fn size(&self, stop: &Interrupt) -> Result<String, Failure> {
         let measure = self.prepare_measuring().map_err(Failure::with(Status::Usage))?;
         let text = self.sizing.run(self.size, measure, stop, self.json);
@@ -365,7 +367,7 @@ impl Arguments {
         Ok((plan, Box::new(source)))
     }
 
-    /// u64::MAX without --total and --duration.
+    /// The number of records; u64::MAX without --total and --duration.
     fn records(&self) -> anyhow::Result<u64> {
         match (self.total, self.duration) {
             (Some(total), _) if total < self.size => {
@@ -384,12 +386,12 @@ impl Arguments {
         }
     }
 
-    /// The recorder's own check; errors name options.
+    /// Runs the recorder's own check; errors name options.
     fn check(&self, config: &RecorderConfig) -> anyhow::Result<()> {
         self.check_by(|| config.check().map(drop))
     }
 
-    /// Of what does not depend on the channels.
+    /// Checks everything that does not depend on the channels.
     fn check_pool(&self, config: &RecorderConfig) -> anyhow::Result<()> {
         self.check_by(|| config.check_pool().map(drop))
     }
@@ -407,7 +409,7 @@ impl Arguments {
         check().map_err(|error| named::option(error, &keep, declared))
     }
 
-    /// Options that only the pool has, and whether they were given.
+    /// The options of the pool alone, and whether they were given.
     fn of_pool(&self) -> [(&'static str, bool); 18] {
         [
             ("--control", self.control.is_some()),
@@ -431,7 +433,8 @@ impl Arguments {
         ]
     }
 
-    /// Not the recorder's own check: most of its limits are those of rings and segments.
+    /// Checks a recipe of the paper. The recorder's own check does not apply, because most of its
+    /// limits concern rings and segments.
     fn check_caller_writes(&self, plan: &Plan) -> anyhow::Result<()> {
         let name = plan.recipe.name();
         if let Some((option, _)) = self.of_pool().iter().find(|(_, given)| *given) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--encoding` and `--schema`: how readers are to understand the records of `--input`, in the names
-//! of the MCAP registry.
+//! `steady record --encoding` and `--schema`: the encoding of the records of `--input`, in the
+//! names of the MCAP registry.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use serde_json::Value;
 use steadyio_recorder::config::Schema;
 use steadyio_recorder::stream::frames::Undeclared;
 
-/// A topic of a stream can declare no longer one.
+/// The limit of a schema, as for a topic of a stream.
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
-/// Of JSON without a schema. Foxglove plots the fields of any object with it.
+/// The schema of JSON without one. With it, Foxglove plots the fields of any object.
 const ANY_OBJECT: &str = r#"{"type": "object"}"#;
 
 /// Meaning of the records.
@@ -149,7 +149,7 @@ struct Descriptor {
 }
 
 impl FileDescriptorSet {
-    /// Messages that are not inside others, with their packages.
+    /// The names of top-level messages, with their packages.
     fn message_names(&self) -> Vec<String> {
         let names = |file: &FileDescriptor| {
             let package = file.package.clone().unwrap_or_default();

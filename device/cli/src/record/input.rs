@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--input`: records of other programs (`docs/spec/record-framing-1.md`).
+//! `steady record --input`: records of other programs (`docs/spec/record-framing-1.md`).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,13 +16,14 @@ use super::encoding::EncodingArguments;
 use super::peek;
 use crate::quantity::size;
 
-/// Default of --late-topics,
+/// The default of --late-topics.
 const LATE_TOPICS: u64 = 64;
-/// of MCAP, whose writers declare a channel in front of its first message,
+/// The default of --late-topics for MCAP, whose writers declare a channel just before its first
+/// message.
 const LATE_TOPICS_OF_MCAP: u64 = 1_000;
-/// and for each of them of --late-definitions.
+/// The default of --late-definitions per topic.
 const LATE_DEFINITION_BYTES: u64 = 4 << 10;
-/// But no larger part of a segment.
+/// The default of --late-definitions is at most this fraction of a segment.
 const LATE_DEFINITIONS_SHARE: u64 = 16;
 
 /// Records of other programs.
@@ -77,12 +78,12 @@ pub struct InputArguments {
     pub measure_calls: bool,
 }
 
-/// An input that is open.
+/// An open input.
 pub struct OpenInput {
     pub source: StreamSource,
-    /// Producers that were rejected.
+    /// The number of rejected producers.
     pub rejected: Arc<AtomicU64>,
-    /// The recording starts when this many have declared their topics.
+    /// The number of producers that must have declared their topics before the recording starts.
     pub producers: usize,
 }
 
@@ -96,7 +97,7 @@ fn input(text: &str) -> Result<Input, String> {
 }
 
 impl InputArguments {
-    /// Whether topics and their longest records are what a stream says, not the command line.
+    /// Whether the stream, and not the command line, declares the topics and their longest records.
     pub fn declares_topics(&self) -> bool {
         self.framing != "lines"
     }
@@ -105,8 +106,8 @@ impl InputArguments {
         self.framing == "mcap"
     }
 
-    /// Room for channels that are declared later. Lines have one topic, so there are none. With a
-    /// kept time (`keep_time`), the size of the pool is computed from the channels known at the
+    /// The room for channels that are declared later. Lines have one topic, so they need none. With
+    /// a kept time (`keep_time`), the size of the pool is computed from the channels known at the
     /// start.
     pub fn late(&self, keep_time: bool, declared: usize, segment_bytes: u64) -> LateRoom {
         if !self.declares_topics() {
@@ -174,7 +175,7 @@ impl InputArguments {
         TopicFilter { included, excluded }
     }
 
-    /// Lets the producers in.
+    /// Opens the input for producers.
     pub fn open(&self, line_bytes_max: u64, longest_bytes: u64) -> anyhow::Result<OpenInput> {
         let input = self.input.as_ref().context("no --input")?;
         let producers = usize::from(self.producers);

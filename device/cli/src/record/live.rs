@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The status line on a terminal while recording.
+//! The status line on a terminal while `steady record` runs.
 
 use std::time::Duration;
 
 use steadyio_bench::recording::session::Live;
 use steadyio_core::diagnostic;
 
-/// Overwrites itself.
+/// The line, which overwrites itself.
 pub struct LiveLine {
     shown: usize,
     last: (Duration, u64),

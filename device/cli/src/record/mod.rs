@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady record`: record periodic data, or what other programs send.
+//! `steady record`: records periodic data, or data from other programs.
 
 mod account_log;
 mod arguments;
@@ -44,7 +44,7 @@ use crate::bench::record_file;
 use crate::exit::{Failure, Status};
 use crate::output::print;
 
-/// Between two updates of the live line.
+/// The interval between updates of the live line.
 const LIVE_EVERY: Duration = Duration::from_millis(500);
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return Ok(Status::Done);
     }
     let mut incidents = IncidentSignal::new().map_err(Failure::with(Status::Failed))?;
-    // Before anything is created: whether that is possible.
+    // Before anything is created: whether the socket can be bound.
     let control = arguments.control.as_deref().map(ControlSocket::bind).transpose();
     let mut control = control.context("--control").map_err(Failure::with(Status::Usage))?;
     let Some(Prepared { plan, source, pool, rejected }) = arguments.prepare(&stop)? else {
@@ -119,7 +119,7 @@ fn named_path(option: &str, path: Option<&Path>) -> String {
     format!("{option} {}", path.unwrap_or(Path::new("")).display())
 }
 
-/// What takes long, told meanwhile.
+/// Prints a message about a long operation.
 fn note(text: String) {
     diagnostic!("steady: {text}");
 }
@@ -139,7 +139,7 @@ fn failure(error: SessionError) -> Failure {
 
 fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
     let (total, not_durable) = (result.total(), result.not_durable());
-    // One that was got over cost nothing, and has been told when it was.
+    // A failure that ended without a loss was reported at the time.
     let is_over = result.end() != End::Failed && not_durable == 0 && !result.lacks_segments();
     if let Some(trouble) = result.trouble().filter(|_| !is_over) {
         diagnostic!("steady: {trouble}");
@@ -161,7 +161,7 @@ fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
         End::Failed if result.device_failed() => Status::DeviceFailed,
         End::Failed => Status::Failed,
         End::Full => Status::Full,
-        // Without an end of its own, a signal is how a recording ends.
+        // A signal is the regular end of a recording that has no other.
         End::Interrupted if plan.total_bytes.is_some() => Status::Interrupted,
         _ if not_durable > 0 || rejected > 0 || missing > 0 => Status::Flawed,
         _ => Status::Done,

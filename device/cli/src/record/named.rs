@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of the recorder's configuration, with the names of command line options.
+//! Converts errors of the recorder's configuration, which name fields, to errors that name command
+//! line options.
 
 use anyhow::{anyhow, ensure};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use steadyio_recorder::config::ConfigError;
 
-/// A wrong value, named by its option. `keep` is the option that sets the number of segments.
+/// Names the option of a wrong value. `keep` is the option that sets the number of segments.
 /// `declared`: a stream declares its topics, so the longest record is not --size.
 pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
     let ConfigError { key, value, reason } = error;
@@ -34,7 +35,7 @@ pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
     anyhow!("{option} {value}: {reason}")
 }
 
-/// Checked here because the recorder finds a CPU that it cannot use only after preallocation.
+/// Checks the CPU early. The recorder would find an unusable CPU only after making the pool.
 pub fn cpu(option: &str, cpu: Option<usize>) -> anyhow::Result<()> {
     let Some(cpu) = cpu else { return Ok(()) };
     let usable = sched_getaffinity(None)?;

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells systemd how it goes: sd_notify(3), one datagram to the socket that it names.
+//! Reports the state to systemd with sd_notify(3): one datagram to the socket that systemd names.
+//! `state` calls it.
 
 use std::env;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Says nothing where nobody listens.
+/// The notifier; it does nothing without a socket.
 pub struct Notifier(Option<UnixDatagram>);
 
 impl Notifier {
-    /// To the socket in `$NOTIFY_SOCKET`.
+    /// Connects to the socket in `$NOTIFY_SOCKET`.
     pub fn from_environment() -> Notifier {
         let name = env::var_os("NOTIFY_SOCKET");
         Notifier(name.and_then(|name| connect(name.as_bytes()).ok()))
     }
 
-    /// Lines as `READY=1`. Is never waited for.
+    /// Sends lines such as `READY=1`, without waiting.
     pub fn send(&self, lines: &str) {
         if let Some(socket) = &self.0 {
             let _ = socket.send(lines.as_bytes());

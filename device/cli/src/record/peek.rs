@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an input begins with, before anything is made for it.
+//! Looks at the first bytes of an input, before anything is made for it. `steady record` calls it.
 //!
-//! Making the pool may take minutes, and a wrong `--framing` is known in front of it. Nothing is taken
-//! from a pipe: tee() copies what is in it.
+//! Making the pool may take minutes, but a wrong `--framing` is detectable before. Nothing is taken
+//! from a pipe: tee() copies its contents.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,13 +17,13 @@ use steadyio_recorder::mcap::wire::MAGIC as MCAP;
 use steadyio_recorder::stream::frames::MAGIC as FRAMES;
 use steadyio_recorder::stream::input::Input;
 
-/// Of the longest magic.
+/// The length of the longest magic.
 const BYTES: usize = MCAP.len();
-/// For the first bytes of a pipe: a producer that starts at the same time needs a moment.
+/// The wait for the first bytes of a pipe. A producer that starts at the same time needs a moment.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The first bytes of a file, or of a pipe on standard input if they are there; else nothing. A FIFO is
-/// not opened: its producer would lose a reader.
+/// The first bytes of a file, or of a pipe on standard input if they are there; otherwise empty. A
+/// FIFO is not opened, because its producer would lose a reader.
 fn beginning(input: &Input) -> Vec<u8> {
     match input {
         Input::Path(path) if path.is_file() => {
@@ -52,11 +52,11 @@ fn of_stdin(stdin: BorrowedFd<'_>) -> rustix::io::Result<Vec<u8>> {
     Ok(bytes[..count].to_vec())
 }
 
-/// Whether the input may be of this framing.
+/// Checks whether the input may have this framing.
 pub fn check(input: &Input, framing: &str) -> anyhow::Result<()> {
     let beginning = beginning(input);
     let is = |magic: &[u8]| beginning.starts_with(magic);
-    // Fewer bytes than a magic may be there.
+    // There may be fewer bytes than a magic has.
     let may_be = |magic: &[u8]| {
         let count = beginning.len().min(magic.len());
         beginning[..count] == magic[..count]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--prepare`: makes the pool, or changes how many segments it has, and records nothing.
+//! `steady record --prepare`: makes the pool, or changes its number of segments, without recording.
 
 use serde_json::json;
 use steadyio_core::interrupt::Interrupt;
@@ -11,7 +11,7 @@ use crate::exit::Failure;
 
 const SCHEMA: &str = "steadyio.recording-pool/1";
 
-/// The text to print.
+/// Makes or resizes the pool. Returns the text to print.
 pub fn resize(config: &RecorderConfig, as_json: bool, stop: &Interrupt) -> Result<String, Failure> {
     let pool = resize_pool(config, &mut note, stop).map_err(|error| failure(error.into()))?;
     let (segments, segment_bytes) = (pool.count(), config.segment_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SIGUSR1 keeps an incident, named after the time.
+//! Keeps an incident after SIGUSR1, named after the time. `steady record` starts it.
 
 use std::io;
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use steadyio_core::diagnostic;
 use steadyio_recorder::incident::keeper::Keeper;
 use steadyio_recorder::incident::{IncidentError, Kept};
 
-/// Incidents of the same second.
+/// The limit of incidents in the same second.
 const SAME_NAME_MAX: usize = 100;
 
-/// Does so until it is dropped. Signals that come before a recorder runs wait for it.
+/// The thread that waits for the signal; dropping it ends it. Signals that come before a recorder
+/// runs take effect then.
 pub struct IncidentSignal {
     signals: Option<Signals>,
     handle: Handle,
@@ -47,7 +48,7 @@ impl Drop for IncidentSignal {
     fn drop(&mut self) {
         self.handle.close();
         if let Some(thread) = self.thread.take() {
-            // Its panic has been printed.
+            // A panic of the thread has been printed.
             let _ = thread.join();
         }
     }

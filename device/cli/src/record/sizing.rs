@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--plan`: which ring and which loss window suffice on this device.
+//! `steady record --plan`: finds the ring size and the loss window that suffice on this device.
 
 use std::fs;
 use std::io;
@@ -16,11 +16,11 @@ use steadyio_recorder::pool::making::make_directory;
 use steadyio_recorder::sizing::{MARGIN, Sizing, sizing};
 use steadyio_recorder::source::{Periodic, Record, Source, now_ns};
 
-/// Next to the segments of other recordings; removed afterwards.
+/// The folder for measuring, next to the segments of other recordings; removed afterwards.
 const MEASURED_IN: &str = "steady-plan";
-/// How long it records as fast as the device allows.
+/// The time for which it records as fast as the device allows.
 const SPEED_TIME: Duration = Duration::from_secs(2);
-/// A ring so large that it is never the bottleneck meanwhile.
+/// The size of the ring meanwhile, which is never the bottleneck.
 const SPEED_RING_UNITS: u64 = 16;
 const MIB: f64 = 1_048_576.0;
 
@@ -45,16 +45,16 @@ pub struct SizingArguments {
     bound: Option<PathBuf>,
 }
 
-/// A worst stall, and how it was found.
+/// A worst stall, and its source.
 struct Stall {
     worst: Duration,
     source: String,
-    /// The most that the device takes; None if that was not measured.
+    /// The highest rate of the device; None if it was not measured.
     payload_bytes_s_max: Option<f64>,
 }
 
 impl SizingArguments {
-    /// The text to print. `measure` is a recording by the pool at the rate in question.
+    /// Returns the text to print. `measure` is a recording to the pool at the given rate.
     pub fn run(
         &self,
         record_bytes: u64,
@@ -84,7 +84,7 @@ impl SizingArguments {
 }
 
 /// The worst stall in the result of a recording: the longest of all writes, syncs, and times
-/// between two polls of the rings beyond the usual interval; these contain rotations and scheduling
+/// between two polls of the rings beyond the usual interval. It includes rotations and scheduling
 /// delays.
 fn stall_in(result: &Value) -> anyhow::Result<Stall> {
     let ns = |pointer: &str| {
@@ -110,8 +110,8 @@ fn stall_in(result: &Value) -> anyhow::Result<Stall> {
     Ok(Stall { worst: Duration::from_nanos(worst_ns), source, payload_bytes_s_max: None })
 }
 
-/// The usual interval between two polls; None if the writer polls sooner at this rate, or if the
-/// rate is unknown: then the whole gap counts.
+/// The usual interval between two polls. None if the writer polls sooner at this rate, or if the
+/// rate is unknown; then the whole gap counts.
 fn usual_gap_ns(result: &Value) -> Option<u64> {
     let config = |key: &str| result.get("config")?.get(key)?.as_u64();
     let poll_ns = config("poll_ns")?;
@@ -126,7 +126,7 @@ fn measured(file: &Path) -> anyhow::Result<Stall> {
     stall_in(&serde_json::from_str(&text).with_context(context)?).with_context(context)
 }
 
-/// The longest bound of the tasks: none of them waits for longer.
+/// The longest bound of the tasks: none of them waits longer.
 fn bounded(file: &Path) -> anyhow::Result<Stall> {
     let context = || format!("--bound {}", file.display());
     let text = fs::read_to_string(file).with_context(context)?;
@@ -166,7 +166,7 @@ fn measure_here(
     Ok(stall)
 }
 
-/// The device's speed, and if it suffices, the stalls at the rate in question.
+/// Measures the device's speed, and if it suffices, the stalls at the given rate.
 fn measure_both(
     plan: &Plan,
     source: Box<dyn Source + Send>,
@@ -191,7 +191,7 @@ fn measure_both(
     Ok(Stall { payload_bytes_s_max: Some(max_bytes_s), ..stall })
 }
 
-/// Records of the same size, as fast as the recorder takes them.
+/// A source of records of the same size, as fast as the recorder takes them.
 struct Unpaced {
     records: Periodic,
     end_ns: u64,
@@ -206,7 +206,7 @@ impl Source for Unpaced {
 fn payload_bytes_s_max(plan: &Plan, stop: &Interrupt) -> anyhow::Result<f64> {
     let mut plan =
         Plan { period: Duration::ZERO, back_pressure: true, measure_calls: false, ..plan.clone() };
-    // Its speed does not depend on it, and such a ring is larger than most may lock.
+    // Locking does not change the speed, and such a ring exceeds the limit on most systems.
     plan.config.lock_memory = false;
     for channel in &mut plan.config.channels {
         channel.period = None;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Says on stderr, and to systemd, when the device fails and when it works again.
+//! Reports to stderr and to systemd that the device fails, or works again. `steady record` calls
+//! it.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use steadyio_recorder::source::now_ns;
 
 use super::notify::Notifier;
 
-/// A failure that lasts.
+/// A failure that continues.
 #[derive(Clone, Copy)]
 struct Failing {
     since_ns: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady store create`: looks at what is there before it makes a store of it.
+//! `steady store create`: makes a store, after checking the present contents of the device or file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments, stop: &Interrupt) -> Result<Status, Failure> {
     let made = make_file(device, arguments.size)?;
     let created = create(arguments, device, stop, made);
     if created.is_err() && made {
-        // It was not there before.
+        // The file did not exist before.
         let _ = fs::remove_file(device);
     }
     let store = created?;
@@ -63,7 +63,7 @@ fn create(
     stop: &Interrupt,
     made: bool,
 ) -> Result<Store<FileStorage>, Failure> {
-    // A device in use is an error, with --force, too.
+    // A device in use is an error, even with --force.
     let mut storage =
         FileStorage::open(device, Access::Change).map_err(Failure::with(Status::Failed))?;
     if !arguments.force && !made {
@@ -84,7 +84,7 @@ fn create(
     Store::create(storage, &options).map_err(failure(device))
 }
 
-/// Whether there was no file, and now is.
+/// Makes a file if there is none. Returns whether it did.
 fn make_file(path: &Path, size: Option<u64>) -> Result<bool, Failure> {
     let usage =
         |text: &str| Err(Failure::with(Status::Usage)(anyhow!("{}: {text}", path.display())));
@@ -107,7 +107,7 @@ fn make_file(path: &Path, size: Option<u64>) -> Result<bool, Failure> {
     }
 }
 
-/// All its blocks now, so that no later write finds the file system full.
+/// Allocates all blocks, so that no later write meets a full file system.
 fn fill(file: &File, bytes: u64) -> io::Result<()> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
         Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(bytes),

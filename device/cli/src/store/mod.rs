@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady store`: extents by number on a device, without a file system.
+//! `steady store`: manages extents by number on a device, without a file system.
 //!
 //! The work is in `steadyio_store`. This has its arguments, the check for data to overwrite, and
 //! its output.
@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
 }
 
-/// A failure of a store, with where it is.
+/// A failure of a store, with its path.
 fn failure(device: &Path) -> impl Fn(StoreError) -> Failure {
     let device = device.display().to_string();
     move |error| {
@@ -130,7 +130,7 @@ fn delete(device: &Path, ids: &[u64]) -> Result<Status, Failure> {
     print(&format!("deleted: {}\n", ids.join(", "))).map(|()| Status::Done)
 }
 
-/// The file of an argument, for messages.
+/// Adds the file of an argument to an error.
 fn named<T>(path: &Path, result: std::io::Result<T>) -> Result<T, Failure> {
     result.with_context(|| path.display().to_string()).map_err(Failure::with(Status::Failed))
 }

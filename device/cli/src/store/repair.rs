@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady store repair`: a superblock from its copy.
+//! `steady store repair`: restores a superblock from its copy.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments, stop: &Interrupt) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// The device may belong to something else by now, whose data are where the superblock was.
+/// Checks the place of the superblock. The device may have another use now, with data there.
 fn check_place(
     arguments: &Arguments,
     plan: &Plan,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady store list` and `check`.
+//! `steady store list` and `check`: prints the extents and the errors of a store.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady store put` and `get`.
+//! `steady store put` and `get`: copies between files and extents.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -26,10 +26,10 @@ use crate::quantity::size;
 use crate::record_file::RecordFile;
 
 const SCHEMA: &str = "steadyio.store-transfer/1";
-/// Approximate length of a file's part that is in memory.
+/// The approximate size of the part of a file that is in memory.
 const PIECE_BYTES: usize = 4 << 20;
 const STANDARD: &str = "-";
-/// Whether to stop.
+/// The interval of checks for an interrupt.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 #[derive(clap::Args)]
@@ -77,13 +77,13 @@ pub struct Get {
     json: bool,
 }
 
-/// The transferred extents, with the commands and the time of the device.
+/// The transferred extents, and the time of the device.
 #[derive(Default)]
 struct Transfers {
-    /// Number and bytes.
+    /// The number and the size of each.
     extents: Vec<(u64, u64)>,
     commands: Commands,
-    /// In reads, writes and flushes of the device.
+    /// The time in the device's reads, writes and flushes.
     device: Duration,
 }
 
@@ -102,7 +102,7 @@ impl Transfers {
         }
     }
 
-    /// With `id` and `bytes` of a single extent, `extents` of several.
+    /// JSON with `id` and `bytes` of a single extent, or `extents` for several.
     fn json(&self) -> String {
         let mut document = json!({
             "schema": SCHEMA,
@@ -123,7 +123,7 @@ impl Transfers {
     }
 }
 
-/// Says how far it is, at growing intervals, and when to stop.
+/// Prints progress at growing intervals, and checks for an interrupt.
 struct Way<'a> {
     device: &'a Path,
     stop: &'a Interrupt,
@@ -148,8 +148,8 @@ impl<'a> Way<'a> {
     }
 }
 
-/// As long as what is transferred, if that is short: to make memory takes longer than a small I/O. One
-/// byte more is room to see the end of a file.
+/// A buffer, as long as a short transfer, because making memory takes longer than a small I/O. One
+/// more byte detects the end of a file.
 fn buffer(store: &Store<FileStorage>, length: Option<u64>) -> Result<AlignedBuffer, Failure> {
     let piece = store.piece_bytes(PIECE_BYTES);
     let needed = length.and_then(|length| usize::try_from(length.saturating_add(1)).ok());
@@ -158,7 +158,7 @@ fn buffer(store: &Store<FileStorage>, length: Option<u64>) -> Result<AlignedBuff
     AlignedBuffer::new(bytes, false).map_err(Failure::with(Status::Failed))
 }
 
-/// What goes into an extent.
+/// The file for an extent.
 struct Input {
     id: u64,
     file: PathBuf,
@@ -168,7 +168,7 @@ struct Input {
 
 pub fn put(arguments: &Put, stop: &Interrupt) -> Result<Status, Failure> {
     let Put { device, .. } = arguments;
-    // Before the device is opened: a missing file is reported first.
+    // Before the device is opened, so that a missing file is reported first.
     let mut inputs = inputs(&arguments.pairs)?;
     let mut store = open_to_change(device)?;
     for input in &inputs {
@@ -187,7 +187,7 @@ pub fn put(arguments: &Put, stop: &Interrupt) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Pairs of a number and a file, each of which can be read.
+/// The pairs of a number and a readable file.
 fn inputs(words: &[String]) -> Result<Vec<Input>, Failure> {
     let usage = |text: String| Failure::with(Status::Usage)(anyhow!(text));
     if words.len() % 2 != 0 {
@@ -208,7 +208,7 @@ fn inputs(words: &[String]) -> Result<Vec<Input>, Failure> {
     Ok(inputs)
 }
 
-/// What to read, and how long it is, if that is known.
+/// The source, with its length if known.
 fn source(file: &Path) -> Result<(File, Option<u64>), Failure> {
     if file == Path::new(STANDARD) {
         return Ok((named(file, io::stdin().as_fd().try_clone_to_owned())?.into(), None));
@@ -221,7 +221,7 @@ fn source(file: &Path) -> Result<(File, Option<u64>), Failure> {
     Ok((opened, found.is_file().then_some(found.len())))
 }
 
-/// The extent, there before or made now.
+/// The extent, which exists or is made now.
 fn prepare(arguments: &Put, store: &mut Store<FileStorage>, input: &Input) -> Result<(), Failure> {
     let Put { device, size, twice, no_checksum, .. } = arguments;
     let Input { id, length, .. } = input;
@@ -251,7 +251,7 @@ fn prepare(arguments: &Put, store: &mut Store<FileStorage>, input: &Input) -> Re
     }
 }
 
-/// Returns the bytes that were written; adds the time on the device.
+/// Writes, and returns the number of bytes. Adds the time on the device.
 fn write(
     arguments: &Put,
     store: &mut Store<FileStorage>,
@@ -280,11 +280,11 @@ fn write(
     Ok(bytes)
 }
 
-/// As much as there is, or until the buffer is full, or it is interrupted.
+/// Reads until the end, until the buffer is full, or until an interrupt.
 fn fill(source: &mut File, buffer: &mut [u8], stop: &Interrupt) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() && !stop.requested() {
-        // A read of a pipe would go on after a signal.
+        // A read of a pipe would continue after a signal.
         let mut ready = [PollFd::new(&*source, PollFlags::IN)];
         match poll(&mut ready, Some(&LOOK_EVERY)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => continue,
@@ -327,7 +327,7 @@ pub fn get(arguments: &Get, stop: &Interrupt) -> Result<Status, Failure> {
     .map(|()| Status::Done)
 }
 
-/// Why copying ended early: `RecordFile` wants to tell of its file, too.
+/// The reason why copying ended early, for an error that also names the file.
 enum Broken {
     Out(io::Error),
     Other(Failure),

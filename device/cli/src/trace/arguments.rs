@@ -19,10 +19,10 @@ interrupted before PROGRAM, --duration or a file ended. Without PROGRAM, --durat
 Ctrl-C ends a trace normally. The trace up to that point is always shown, and the kernel's tracing \
 is always restored.";
 
-/// So much of a trace fills within some periods of the reader.
+/// The minimum of memory; a trace fills this within some periods of the reader.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
-/// The reader looks at pages that are not full less often anyway.
+/// The shortest interval. The reader reads partly filled pages less often anyway.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 const NO_SOURCE: &str = "nothing to trace: give a recorded trace, or PROGRAM after --, \
@@ -168,7 +168,7 @@ impl From<Format> for detect::Format {
     }
 }
 
-/// Where the events come from.
+/// The source of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Files.
@@ -178,14 +178,14 @@ pub enum Source {
 }
 
 impl Arguments {
-    /// What ends the trace, if it is a flight recorder.
+    /// The trigger that ends the trace, if it is a flight recorder.
     pub fn trigger(&self) -> Option<Trigger> {
         let class = self.trigger_class.map(Class::from);
         let above = self.trigger_above.map(|above| Trigger::Above(above, class));
         above.or(self.trigger_late.then_some(Trigger::Late))
     }
 
-    /// The class of the requests that trigger it.
+    /// The class of the requests that fire the trigger.
     pub fn worst_class(&self) -> Option<Class> {
         match self.trigger()? {
             Trigger::Above(_, class) => class,
@@ -193,7 +193,7 @@ impl Arguments {
         }
     }
 
-    /// What clap cannot check.
+    /// Checks the conditions that clap cannot check.
     pub fn check(&self) -> anyhow::Result<Source> {
         if self.cgroup.as_ref().is_some_and(|path| !path.starts_with('/')) {
             bail!("--cgroup: must begin with / (as in /proc/PID/cgroup)");

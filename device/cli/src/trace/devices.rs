@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--device`: which devices are meant, and their names.
+//! Finds the devices that `--device` names, and their names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,8 @@ use steadyio_trace::event::Dev;
 use steadyio_trace::io::Trace;
 use steadyio_trace::source::capture::devices::Stack;
 
-/// `text` is MAJOR:MINOR, a node, a mount point or anything in a file system, or a kernel name.
+/// Finds a device. `text` is MAJOR:MINOR, a node, a mount point or anything in a file system, or a
+/// kernel name.
 pub fn find(text: &str) -> anyhow::Result<Stack> {
     let dev = match Dev::parse(text) {
         Some(dev) => dev,
@@ -22,7 +23,7 @@ pub fn find(text: &str) -> anyhow::Result<Stack> {
     Stack::of(dev).with_context(|| format!("--device {text}"))
 }
 
-/// From `MAJOR:MINOR` only: of a trace of another machine.
+/// Parses `MAJOR:MINOR` only, for a trace of another machine.
 pub fn find_number(text: &str) -> anyhow::Result<Stack> {
     let dev = Dev::parse(text).ok_or_else(|| {
         anyhow!(
@@ -32,7 +33,7 @@ pub fn find_number(text: &str) -> anyhow::Result<Stack> {
     Ok(Stack::unknown(dev))
 }
 
-/// By the names or numbers of a kept trace.
+/// Finds a device by the names or numbers of a kept trace.
 pub fn find_named(text: &str, names: &BTreeMap<Dev, String>) -> anyhow::Result<Stack> {
     let name = text.trim_start_matches("/dev/");
     let named = names.iter().find(|(_, known)| *known == name).map(|(dev, _)| *dev);
@@ -42,7 +43,7 @@ pub fn find_named(text: &str, names: &BTreeMap<Dev, String>) -> anyhow::Result<S
     Ok(Stack::unknown(dev))
 }
 
-/// A hint, if the trace has requests, but none of the device's.
+/// A hint, if the trace has requests, but none of this device.
 pub fn others(of: &Stack, trace: &Trace, names: &BTreeMap<Dev, String>) -> Option<String> {
     if trace.requests.is_empty() || trace.requests.iter().any(|request| of.has(request)) {
         return None;
@@ -56,7 +57,7 @@ pub fn others(of: &Stack, trace: &Trace, names: &BTreeMap<Dev, String>) -> Optio
 fn of_path(text: &str) -> anyhow::Result<Dev> {
     let path = path_of(Path::new(text))?;
     let meta = match fs::metadata(&path) {
-        // Says which devices there are.
+        // Adds the list of devices.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             find_device(Path::new(SYSFS), Path::new(text))?;
             bail!("{}: {error}", path.display());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces recorded elsewhere, or kept earlier.
+//! `steady trace` of files: traces recorded elsewhere, or kept earlier.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status
     }
 }
 
-/// The description of a kept trace, if that is the argument.
+/// The description of a kept trace, if the argument is one.
 pub fn kept(arguments: &Arguments) -> anyhow::Result<Option<Meta>> {
     match arguments.files.as_slice() {
         [only] if Captured::is_folder(only) => Ok(Some(Captured::open(only)?.meta)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One late request out of a trace, for `steady watch`: which it was, and why it took so long.
+//! Finds one late request in a trace, and its causes. `steady watch` calls it.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use steadyio_trace::source::capture::{Captured, Slow};
 use super::reading::{Followed, Reading, options_of};
 use super::words;
 
-/// More are not searched for the one that is meant.
+/// The number of longest requests among which it is searched.
 const SEARCHED_MAX: usize = 1_000;
 
-/// In one line. `late`: what ended the trace.
+/// The request and its causes in one line. `late` is the I/O that ended the trace.
 pub fn in_words(captured: &Captured, late: &Slow) -> String {
     let mut reading = Reading::new(None, options_of(captured));
     reading.take_all(captured.events(), &Interrupt::default());
@@ -38,7 +38,7 @@ pub fn in_words(captured: &Captured, late: &Slow) -> String {
     }
 }
 
-/// The I/O or request that ends there; the last, as that ended the trace.
+/// The I/O or request that ends there. It is the last one, because it ended the trace.
 fn found<'a>(record: &'a Record, late: &Slow, names: &BTreeMap<Dev, String>) -> Option<&'a Worst> {
     let (dev, sector) = late.place?;
     let device = device_name(names, dev);

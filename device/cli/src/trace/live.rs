@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tracing this kernel: while a program or a process runs, for a time, or until Ctrl-C.
+//! `steady trace` of this kernel: while a program or a process runs, for a time, or until Ctrl-C.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,10 +27,10 @@ use super::threads;
 use crate::exit::{Failure, Status};
 use crate::progress::Pace;
 
-/// Between two checks whether the trace is over.
+/// The interval of checks whether the trace is over.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Traces; what was captured, and how it ended.
+/// Traces. Returns the capture, and how it ended.
 pub fn trace(
     arguments: &Arguments,
     device: Option<&Stack>,
@@ -60,7 +60,7 @@ pub fn trace(
     options.threads = (some && !arguments.all).then(|| asked_for.clone());
     let mut note = |text: String| diagnostic!("steady: {text}");
     let mut capture = Capture::start(&options, &mut note).map_err(Failure::with(Status::Failed))?;
-    // Threads that were started before tracing began; events give those started from now on.
+    // Threads that were started before tracing began. Events show those started later.
     let later = running().unwrap_or_default().unwrap_or_default();
     capture.add_threads(&later).map_err(Failure::with(Status::Failed))?;
     asked_for.extend(later);
@@ -87,7 +87,7 @@ pub fn trace(
     Ok((captured, status))
 }
 
-/// Before tracing begins: fails if the directory cannot be made, or holds a trace already.
+/// Makes the folder, before tracing begins. Fails if it holds a trace already.
 fn make_folder(dir: &Path) -> anyhow::Result<()> {
     if Captured::is_folder(dir) {
         bail!("--keep {}: holds a trace already; name another directory", dir.display());
@@ -95,7 +95,7 @@ fn make_folder(dir: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("--keep {}", dir.display()))
 }
 
-/// The program and the number that its events have.
+/// Starts the program. Returns also its number in events.
 fn spawn(arguments: &Arguments, capture: &mut Capture) -> anyhow::Result<Option<(Child, u32)>> {
     let Some((name, rest)) = arguments.program.split_first() else { return Ok(None) };
     let mut command = Command::new(name);
@@ -108,10 +108,11 @@ fn spawn(arguments: &Arguments, capture: &mut Capture) -> anyhow::Result<Option<
     Ok(Some(capture.spawn(&mut command).with_context(|| name.clone())?))
 }
 
-/// Why tracing is over.
+/// The reason why tracing is over.
 enum Ended {
     Program(ExitStatus),
-    /// --duration is over, the process has exited, tracing ended by itself, or Ctrl-C where nothing else ends a trace.
+    /// --duration is over, the process has exited, or tracing ended by itself; or Ctrl-C, if
+    /// nothing else ends the trace.
     Itself,
     Interrupted,
 }
@@ -129,14 +130,14 @@ fn wait(
     loop {
         let ended = child.as_mut().map(Child::try_wait).transpose();
         if let Some(status) = ended.context("waiting for the program")?.flatten() {
-            // Ctrl-C reaches both, and the program may exit first.
+            // Ctrl-C reaches both processes, and the program may exit first.
             let ended = if stop.requested() { Ended::Interrupted } else { Ended::Program(status) };
             return Ok(told.unwrap_or(ended));
         }
         match (&child, over(arguments, stop, began.elapsed())) {
             (None, Some(ended)) => return Ok(ended),
             (Some(child), Some(ended)) if told.is_none() => {
-                // Ctrl-C reaches the program too; a signal sent to this process only does not.
+                // Ctrl-C reaches the program too, but a signal to this process alone does not.
                 end(child, Signal::TERM)?;
                 told = Some(ended);
                 stop.forget();
@@ -167,7 +168,7 @@ fn wait(
     }
 }
 
-/// A line for each kind of I/O that ended in an interval; one says so if none did.
+/// One line per kind of I/O that ended in an interval, or a line for an empty interval.
 fn interval(elapsed: Duration, figures: &[Interval], names: &BTreeMap<Dev, String>) -> String {
     let at = format!("{:.1} s", elapsed.as_secs_f64());
     if figures.is_empty() {
@@ -183,7 +184,7 @@ fn interval(elapsed: Duration, figures: &[Interval], names: &BTreeMap<Dev, Strin
     figures.iter().map(line).collect()
 }
 
-/// Without tracing, the program is not ended but waited for.
+/// The message at the end of tracing. If the program still runs, tracing waits for it.
 fn why_it_ended(arguments: &Arguments, capture: &Capture, told: bool) -> String {
     let why = match capture.reader.end_reason() {
         Some(EndReason::MemoryFull) => {
@@ -211,7 +212,8 @@ fn progress(arguments: &Arguments, elapsed: Duration, (tracing, told): (bool, bo
     }
 }
 
-/// Whether it is over, whatever the program does. Ctrl-C is the regular end where there is no other.
+/// Whether tracing is over, independent of the program. Ctrl-C is the regular end if there is no
+/// other.
 fn over(arguments: &Arguments, stop: &Interrupt, elapsed: Duration) -> Option<Ended> {
     let has_end = arguments.duration.is_some() || !arguments.program.is_empty();
     if stop.requested() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady trace`: in which layer each I/O spends its time.
+//! `steady trace`: shows in which layer each I/O spends its time.
 //!
-//! `files` and `live` give events, `reading` follows them, `steadyio_trace::report` makes the record; `tables` and
-//! `words` print it.
+//! `files` and `live` read or capture events, `reading` follows them, and `steadyio_trace::report`
+//! makes the record. `tables` and `words` print it.
 
 mod arguments;
 mod devices;
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     })
 }
 
-/// Why nothing is shown, if no process of the trace is in this cgroup.
+/// The reason why nothing is shown, if no process of the trace is in this cgroup.
 fn other_cgroups(path: &str, trace: &Trace) -> Option<String> {
     let known = trace.processes.cgroups();
     match known.len() {
@@ -93,7 +93,7 @@ fn other_cgroups(path: &str, trace: &Trace) -> Option<String> {
     }
 }
 
-/// The traced machine, as far as it is known.
+/// The traced machine, as far as known.
 struct Origin {
     device: Option<Stack>,
     names: BTreeMap<Dev, String>,
@@ -130,7 +130,7 @@ impl Origin {
     }
 }
 
-/// Traces this kernel and follows what was captured.
+/// Traces this kernel, and follows the captured events.
 fn now(
     arguments: &Arguments,
     device: Option<&Stack>,
@@ -138,7 +138,7 @@ fn now(
 ) -> Result<(Followed, Status), Failure> {
     let (captured, ended) = live::trace(arguments, device, stop)?;
     let mut reading = Reading::new(captured.asked_for(), options_of(&captured));
-    // Ctrl-C ended the trace; it does not end the reading too.
+    // Ctrl-C ended the trace, but must not end the reading too.
     let stop = if stop.requested() { &Interrupt::default() } else { stop };
     let all = reading.take_all(captured.events(), stop);
     Ok((reading.finish(), if all { ended } else { Status::Interrupted }))

@@ -13,7 +13,7 @@ use steadyio_trace::report::shown::Shown;
 use super::arguments::Arguments;
 use crate::record_file::{RecordFile, is_same_file};
 
-/// No two options name one file, and none names what is read.
+/// Checks that no two options name the same file, and that none names an input.
 pub fn check(arguments: &Arguments) -> anyhow::Result<()> {
     let named = [
         ("--perfetto", &arguments.perfetto),
@@ -34,7 +34,7 @@ pub fn check(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether `path` is `input`, or in the folder of a kept trace that `input` is.
+/// Whether `path` is `input`, or lies in the folder of the kept trace `input`.
 fn is_read(input: &Path, path: &Path) -> bool {
     let input = if input == Path::new("-") { Path::new("/dev/stdin") } else { input };
     let inside = || path.file_name().is_some_and(|name| is_same_file(&input.join(name), path));

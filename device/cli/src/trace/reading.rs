@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Feeds a source's events to the follower, with progress on stderr.
+//! Passes a source's events to the follower, with progress on stderr. `files` and `live` use it.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use steadyio_trace::source::{Problem, Problems};
 
 use crate::progress::Pace;
 
-/// Between two readings of the clock.
+/// The number of events between two readings of the clock.
 const EVENTS_PER_LOOK: u64 = 65_536;
 
 /// The properties of a capture that its events do not have.
@@ -23,7 +23,7 @@ pub fn options_of(captured: &Captured) -> Options {
     Options { sched_of_all, processes }
 }
 
-/// Events being followed.
+/// A follower and its progress.
 pub struct Reading {
     follower: Follower,
     asked_for: Option<AskedFor>,
@@ -40,12 +40,12 @@ pub struct Followed {
     pub asked_for: Option<AskedFor>,
     /// Parse errors.
     pub problems: Problems,
-    /// Events of other kinds.
+    /// The number of events of other kinds.
     pub skipped: u64,
 }
 
 impl Reading {
-    /// `asked_for`: whose I/O; `None` for all.
+    /// `asked_for`: the threads to show; `None` for all.
     pub fn new(asked_for: Option<AskedFor>, options: Options) -> Reading {
         Reading {
             follower: Follower::new(options),
@@ -57,7 +57,7 @@ impl Reading {
         }
     }
 
-    /// The next event, or a parse error.
+    /// Takes the next event, or a parse error.
     pub fn take(&mut self, item: Result<Event, Problem>) {
         match item {
             Ok(event) => {
@@ -71,7 +71,7 @@ impl Reading {
         }
     }
 
-    /// Everything that a source gives; false if it was interrupted before the end.
+    /// Takes all items of a source; false if it was interrupted before the end.
     pub fn take_all(
         &mut self,
         items: impl Iterator<Item = Result<Event, Problem>>,
@@ -89,7 +89,7 @@ impl Reading {
         true
     }
 
-    /// Prints progress, if that is due.
+    /// Prints progress, if it is due.
     pub fn tell(&mut self, doing: &str) {
         let elapsed = self.began.elapsed();
         if self.pace.is_due(elapsed) {
@@ -97,7 +97,7 @@ impl Reading {
         }
     }
 
-    /// The end of the trace.
+    /// Ends the trace.
     pub fn finish(self) -> Followed {
         let (asked_for, problems) = (self.asked_for, self.problems);
         Followed { trace: self.follower.finish(), asked_for, problems, skipped: 0 }

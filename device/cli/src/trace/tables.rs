@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of where the time went. Times are in us.
+//! Prints tables of the time in each layer, in us. `steady trace` calls it.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use steadyio_trace::report::words::{count, size_text, thread, us};
 
 use crate::table::align;
 
-/// Columns of words in the tables of shares and of figures.
+/// The text columns in the tables of shares and of figures.
 const SHARE_WORDS: [usize; 1] = [0];
 const FIGURE_WORDS: [usize; 2] = [0, 1];
-/// As many inodes are named.
+/// The number of inodes to list.
 const INODES_MAX: usize = 5;
 const CALLS_OF_MAX: usize = 20;
-/// A process has many files, most of which hardly matter.
+/// The smallest share of a file to list. A process has many files, most of which hardly matter.
 const FILE_PERCENT_MIN: u64 = 1;
 const NS_PER_US: f64 = 1_000.0;
 const NS_PER_MS: f64 = 1_000_000.0;
 
-/// All tables; with `fine`, the finer spans too.
+/// All tables; with `fine`, also the finer spans.
 pub fn tables(record: &Record, fine: bool) -> String {
-    // Of processes with one thread each, that table is the same as by thread.
+    // If each process has one thread, the table by process equals that by thread.
     let differ = record.processes.len() < record.threads.len();
     let processes: &[CallsOf] = if differ { &record.processes } else { &[] };
     let sections = [
@@ -58,14 +58,14 @@ fn ios(groups: &[Group], fine: bool) -> Option<String> {
     Some(if fine { format!("{text}\n{}\n{}", steps(&rows), histograms(&rows)) } else { text })
 }
 
-/// Of requests, the shares and the whole are enough for most.
+/// The tables of requests: for most users, the shares and the whole suffice.
 fn requests(title: &str, groups: &[Group], fine: bool) -> Option<String> {
     let rows = rows(groups)?;
     let text = format!("{title}\n{}{}", totals(&rows), inodes(groups));
     Some(if fine { format!("{text}\n{}", steps(&rows)) } else { text })
 }
 
-/// `None` if there is nothing to show.
+/// The rows; `None` if there are none.
 fn rows(groups: &[Group]) -> Option<Vec<(String, &Times)>> {
     let rows = groups.iter().map(|group| (label(group), &group.times)).collect();
     (!groups.is_empty()).then_some(rows)
@@ -78,7 +78,7 @@ fn label(group: &Group) -> String {
     }
 }
 
-/// Where the mean time goes: one line per group.
+/// The mean time per span: one line per group.
 fn shares(rows: &[(String, &Times)]) -> String {
     let [submission, block, device, post] = SPANS.map(|span| format!("{span} %"));
     let software = "software %".to_string();
@@ -101,7 +101,7 @@ fn shares(rows: &[(String, &Times)]) -> String {
     align(&table, &SHARE_WORDS)
 }
 
-/// Where the time goes, and how the whole is distributed: one line per group.
+/// The share of each span, and the distribution of the whole: one line per group.
 fn totals(rows: &[(String, &Times)]) -> String {
     let head =
         ["", "count", "block %", "device %", "post %", "mean us", "p50", "p99", "p99.9", "max"];
@@ -125,7 +125,7 @@ fn totals(rows: &[(String, &Times)]) -> String {
     align(&table, &SHARE_WORDS)
 }
 
-/// Calls that queued nothing themselves: one line for what each kind waited for.
+/// Calls that queued nothing themselves: one line per kind and reason of the wait.
 fn calls_without_request(groups: &[CallGroup]) -> Option<String> {
     let head = ["", "waited for", "count", "sum ms", "mean us", "p50", "p99", "p99.9", "max"];
     let mut table = vec![head.map(String::from)];
@@ -147,7 +147,7 @@ fn calls_without_request(groups: &[CallGroup]) -> Option<String> {
     (!groups.is_empty()).then(text)
 }
 
-/// What the calls of each name waited for, as shares of their time; only what any of them waited for.
+/// The shares of each reason in the time of the calls, by name; only reasons that occur.
 fn calls(sums: &[CallSum]) -> Option<String> {
     let mut waited_for: Vec<&str> =
         sums.iter().flat_map(|sum| sum.waits.iter().map(|wait| wait.waited_for)).collect();
@@ -168,7 +168,8 @@ fn calls(sums: &[CallSum]) -> Option<String> {
     (!sums.is_empty()).then(text)
 }
 
-/// All calls of each thread, process, cgroup or file, if there are several; those that have at least so much of all time.
+/// All calls of each thread, process, cgroup or file, if there are several. Only those with at
+/// least this share of all time.
 fn calls_of(title: &str, sums: &[CallsOf], percent_min: u64) -> Option<String> {
     let head = ["", "calls", "I/Os", "MiB", "sum ms", "mean us", "p50", "p99", "p99.9", "max"];
     let mut table = vec![head.map(String::from)];
@@ -199,7 +200,7 @@ fn calls_of(title: &str, sums: &[CallsOf], percent_min: u64) -> Option<String> {
     (sums.len() > 1).then(text)
 }
 
-/// How each span and the whole are distributed: several lines per group.
+/// The distribution of each span and of the whole: several lines per group.
 fn figures(rows: &[(String, &Times)]) -> String {
     let mut table = vec![head()];
     for (label, times) in rows {
@@ -224,7 +225,7 @@ fn steps(rows: &[(String, &Times)]) -> String {
     align(&table, &FIGURE_WORDS)
 }
 
-/// How many took how long: a line per power of two.
+/// The histogram of the times: one line per power of two.
 fn histograms(rows: &[(String, &Times)]) -> String {
     let mut table = vec![["", "from us", "to us", "count", "%"].map(String::from)];
     for (label, times) in rows {
@@ -246,7 +247,7 @@ fn head() -> [String; 8] {
     ["", "us", "count", "mean", "p50", "p99", "p99.9", "max"].map(String::from)
 }
 
-/// A group's label stands in its first line only.
+/// A row. Only the first line of a group has its label.
 fn row(label: &str, number: usize, name: &str, times: &Distribution) -> [String; 8] {
     [
         if number == 0 { label.into() } else { String::new() },
@@ -260,7 +261,7 @@ fn row(label: &str, number: usize, name: &str, times: &Distribution) -> [String;
     ]
 }
 
-/// Those with most bytes, over all sizes.
+/// The inodes with most bytes, over all sizes.
 fn inodes(groups: &[Group]) -> String {
     let mut sums: BTreeMap<(&str, &str, u64), (u64, u64)> = BTreeMap::new();
     for group in groups {
@@ -279,7 +280,7 @@ fn inodes(groups: &[Group]) -> String {
     most.iter().take(INODES_MAX).map(line).collect()
 }
 
-/// Only if there is more than one.
+/// The table of classes, if there are several.
 fn classes(classes: &[ClassTimes]) -> Option<String> {
     if classes.iter().all(|one| one.class == classes[0].class) {
         return None;
@@ -292,7 +293,7 @@ fn classes(classes: &[ClassTimes]) -> Option<String> {
     Some(format!("By I/O priority class\n{}", totals(&rows)))
 }
 
-/// One decimal.
+/// Prints one decimal.
 fn one(value: f64) -> String {
     format!("{value:.1}")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The threads of a running process and of all its descendants.
+//! Lists the threads of a running process and of all its descendants, for `--pid`.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use anyhow::bail;
 use steadyio_trace::source::capture::names::threads_of;
 use steadyio_trace::source::pid_namespace;
 
-/// Those that exist now; task_newtask events give later ones.
+/// The threads that exist now. task_newtask events show later ones.
 pub fn running(pid: u32) -> anyhow::Result<Vec<u32>> {
     let mut found = Vec::new();
     let mut open = vec![pid];
@@ -20,7 +20,8 @@ pub fn running(pid: u32) -> anyhow::Result<Vec<u32>> {
     if found.is_empty() { bail!("--pid {pid}: no such process") } else { Ok(found) }
 }
 
-/// Events number processes as the initial PID namespace does, which --pid cannot where others are seen.
+/// Rejects `--pid` in a namespace other than the initial one. Events have the numbers of the
+/// initial PID namespace.
 pub fn refuse_other_namespace() -> anyhow::Result<()> {
     if pid_namespace::other_than_initial().is_some() {
         bail!(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The worst I/Os with their causes, and the account, as lines of text.
+//! Prints the worst I/Os with their causes, and the account, as lines of text. `steady trace` calls
+//! it.
 
 use steadyio_trace::report::calls::WorstCall;
 use steadyio_trace::report::record::Record;
@@ -8,7 +9,7 @@ use steadyio_trace::report::words::size_text;
 use steadyio_trace::report::words::{behalf, count, thread, us};
 use steadyio_trace::report::worst::{Largest, Worst};
 
-/// So many unmatched requests and parse errors are printed; the record lists more.
+/// The number of unmatched requests and parse errors to print; the record lists more.
 const LISTED_MAX: usize = 5;
 const HINT: &str = " (sched_switch and sched_waking would tell: --sched)";
 const NS_PER_S: u64 = 1_000_000_000;
@@ -26,7 +27,7 @@ pub fn worst(record: &Record) -> String {
         + &list("Worst requests outside system calls", requests.collect())
 }
 
-/// As many as there are of one kind at most: the longest of both.
+/// The longest of both kinds, at most as many as one kind has.
 fn ios_and_calls(record: &Record, lacks_sched: bool) -> Vec<String> {
     let (ios, calls) = (&record.worst_ios, &record.worst_calls);
     let ios_in_words = ios.iter().map(|worst| (worst.total_ns, entry(worst, lacks_sched)));
@@ -80,7 +81,7 @@ fn entry(worst: &Worst, lacks_sched: bool) -> String {
     format!("{}\n   {}\n{causes}", title(worst), parts.join(", "))
 }
 
-/// One of the worst with all its causes.
+/// One of the worst, with all its causes.
 pub fn in_one_line(worst: &Worst) -> String {
     let causes: Vec<&str> = worst.causes.iter().map(|cause| cause.text.as_str()).collect();
     let Largest { span, ns, .. } = worst.largest;
@@ -119,7 +120,7 @@ fn title(worst: &Worst) -> String {
     text + &format!(", at {} s", seconds(worst.at_ns))
 }
 
-/// What to know before the tables are read: empty if nothing is missing from them.
+/// The flaws of the trace, to print before the tables; empty without any.
 pub fn flaws(record: &Record) -> String {
     let (of, all) = (&record.account.of_trace, &record.account);
     let parts = [
@@ -138,7 +139,7 @@ pub fn flaws(record: &Record) -> String {
     format!("Incomplete: {}; what follows lacks I/Os (see the account)\n\n", parts.join(", "))
 }
 
-/// How complete the trace is: events, requests that could not be matched, missing events.
+/// The completeness of the trace: events, requests that could not be matched, missing events.
 pub fn account(record: &Record) -> String {
     let (of, all) = (&record.account.of_trace, &record.account);
     let mut text = format!(
@@ -194,7 +195,7 @@ fn more(count: u64) -> String {
     }
 }
 
-/// As trace-cmd and perf print times.
+/// A time as trace-cmd and perf print it.
 fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / NS_PER_S, ns % NS_PER_S)
 }

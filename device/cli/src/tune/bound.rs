@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady tune --bound`: the knobs that meet all deadlines and leave the background most.
+//! `steady tune --bound`: finds the knobs that meet all deadlines and leave most to the background.
 //!
-//! The search is in `steadyio_bound::search`; here are files, JSON and words.
+//! The search is in `steadyio_bound::search`. This has files, JSON and text.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::output::print;
 use crate::table::align;
 
 const SCHEMA: &str = "steadyio.tune-bound/1";
-/// Columns of words.
+/// The text columns.
 const WORDS: [usize; 3] = [0, 2, 3];
 
 pub fn run(
@@ -48,7 +48,7 @@ pub fn run(
     Ok(Status::Done)
 }
 
-/// The file of the tasks, comments and all, with these knobs.
+/// Writes the file of the tasks, including its comments, with these knobs.
 fn write(tasks: &Path, set: &TaskSet, out: &Path) -> Result<(), Failure> {
     let file = record_file(out)?;
     let text = fs::read_to_string(tasks).with_context(|| tasks.display().to_string());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits on the command line.
+//! Parses the limits on the command line of `steady tune`.
 
 use std::str::FromStr;
 
@@ -7,11 +7,11 @@ use steadyio_tune::goal::Limit;
 
 use crate::quantity;
 
-/// A share of the tail without a scheduler, or a time.
+/// A time, or a share of the tail without a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct TailMax(pub Limit<u64>);
 
-/// A share of the throughput without a scheduler, or MiB/s.
+/// A throughput in MiB/s, or a share of the throughput without a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct ThroughputMin(pub Limit<f64>);
 
@@ -36,7 +36,7 @@ impl FromStr for ThroughputMin {
         if let Some(percent) = text.strip_suffix('%') {
             return Ok(ThroughputMin(Limit::OfNone(percent.trim_end().parse()?)));
         }
-        // A number alone would be bytes: more likely the unit was forgotten.
+        // A number without a unit would mean bytes. More likely the unit was forgotten.
         let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
         match quantity::size(text) {
             Ok(bytes) if bytes > 0 && has_unit => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady tune`: choose k2's knobs for a device and a load, from few measurements.
+//! `steady tune`: chooses k2's knobs for a device and a load, from few measurements.
 //!
-//! The search and the measuring are in `steadyio_tune`; here are arguments, progress and words.
+//! `steadyio_tune` searches and measures. This has arguments, progress and text.
 
 pub mod bound;
 mod goal;
@@ -113,7 +113,7 @@ struct Objective {
     bound: bool,
 }
 
-/// Options that say something about measuring.
+/// The options for measuring.
 const MEASURES: [&str; 11] = [
     "quantile",
     "near",
@@ -129,7 +129,7 @@ const MEASURES: [&str; 11] = [
 ];
 
 impl Objective {
-    /// clap wants one of them.
+    /// The requested form. clap ensures that there is one.
     fn wanted(&self) -> Option<Wanted> {
         let tail = self.tail_max.map(|limit| Wanted::MostThroughput(limit.0));
         tail.or(self.throughput_min.map(|limit| Wanted::LeastTail(limit.0)))
@@ -193,7 +193,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(if is_whole { Status::Done } else { Status::Flawed })
 }
 
-/// Settings besides the knobs to choose; an error for users if they collide.
+/// The settings besides the knobs to choose. A collision with them is a usage error.
 fn settings(
     with: &[(String, Value)],
     choices: &Choices,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `steady tune` says while it measures, on stderr.
+//! The progress messages of `steady tune` on stderr.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ pub struct Progress<'a> {
     choices: &'a Choices,
     pace: Pace,
     started: Option<Instant>,
-    /// The last measurement.
+    /// The duration of the last measurement.
     took: Option<Duration>,
 }
 
@@ -26,7 +26,7 @@ impl Progress<'_> {
         Progress { choices, pace: Pace::new(), started: None, took: None }
     }
 
-    /// Prints what is due.
+    /// Prints an event's message, if it is due.
     pub fn event(&mut self, event: Event) {
         match event {
             Event::Bench(BenchEvent::Note(text)) => diagnostic!("steady: {text}"),
@@ -51,7 +51,7 @@ impl Progress<'_> {
             (None | Some(0), _) => String::new(),
             (Some(left), None) => format!(" ({left} more at most)"),
             (Some(left), Some(took)) => {
-                // As long as the last one each, with this one.
+                // Estimates that each one takes as long as the last, including this one.
                 let left_s = took.as_secs() * (left as u64 + 1);
                 format!(" ({left} more at most, about {left_s} s)")
             }

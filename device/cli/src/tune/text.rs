@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A report for people.
+//! Prints the report of `steady tune` for users.
 
 use steadyio_tune::report::{Knobs, Point, Report};
 use steadyio_tune::run::Tune;
 
 use crate::table::align;
 
-/// Columns of words; the others are numbers.
+/// The text columns; the others have numbers.
 const WORDS: [usize; 3] = [0, 6, 7];
 
 pub fn us(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1_000.0)
 }
 
-/// What `--check` prints.
+/// The output of `--check`.
 pub fn plan(tune: &Tune) -> String {
     let mut text = format!("{}: {} bytes\n", tune.device.name, tune.device.size_bytes);
     for choice in &tune.choices.all {
@@ -34,7 +34,7 @@ pub fn render(report: &Report) -> String {
     text + &picked(report)
 }
 
-/// The first, and how many others there are.
+/// The first contradiction, and the number of others.
 fn contradictions(report: &Report, quantity: &str) -> String {
     let mut all = report.contradictions.iter().filter(|one| one.quantity == quantity);
     let Some(first) = all.next() else { return String::new() };
@@ -46,7 +46,7 @@ fn contradictions(report: &Report, quantity: &str) -> String {
     format!("{}{others}\n", not_rising(quantity == "tail", &lower, &upper))
 }
 
-/// That a quantity falls although the knobs rise.
+/// The sentence about a quantity that falls although the knobs rise.
 pub fn not_rising(is_tail: bool, lower: &str, upper: &str) -> String {
     let what = if is_tail { "longer latency" } else { "more throughput" };
     format!("not monotonic: {lower} has {what} than {upper}; nothing is concluded from its rise")
@@ -108,7 +108,7 @@ fn row(name: String, point: &Point, limit: String, note: &str) -> [String; 8] {
     ]
 }
 
-/// Those that have a choice.
+/// The knobs for which there is a choice.
 fn chosen(report: &Report, knobs: &Knobs) -> String {
     let has_choice = |name: &str| report.knobs.get(name).is_some_and(|values| values.len() > 1);
     let chosen = knobs.iter().filter(|(name, _)| has_choice(name));
@@ -144,7 +144,7 @@ fn picked(report: &Report) -> String {
     text
 }
 
-/// The output without a pick.
+/// The output if no candidate was chosen.
 fn nearest(report: &Report) -> String {
     let Some(point) = report.picked_or_nearest() else { return String::new() };
     let value = match report.goal.tail_ns_max {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The flight recorder: traces in bounded memory, and when k2 says that a real-time request was late, keeps the last
-//! seconds before that, says in one line which request it was and why, and begins again.
+//! The flight recorder of `steady watch --traces`: traces in bounded memory. When k2 reports a late
+//! real-time request, it keeps the last seconds before that, prints one line about the request and
+//! its causes, and begins again.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,10 @@ use steadyio_trace::source::capture::{Capture, Captured, EndReason, Options, Slo
 
 use crate::trace::late;
 
-/// Between two looks whether a request was late.
+/// The interval of checks for a late request.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The thread that traces, from outside.
+/// The handle of the thread that traces.
 pub struct FlightRecorder {
     thread: Option<JoinHandle<()>>,
     end: Arc<AtomicBool>,
@@ -35,15 +36,15 @@ struct Traces {
 }
 
 impl FlightRecorder {
-    /// Keeps traces as `folder/late-N`, until it holds `max`. `devices`: of these; of all if empty. Fails if this kernel cannot be
-    /// traced, or k2 is not there.
+    /// Keeps traces as `folder/late-N`, until the folder holds `max`. It traces `devices`; all if
+    /// empty. It fails if this kernel cannot be traced, or has no k2.
     pub fn start(
         folder: &Path,
         max: u64,
         memory_bytes_max: u64,
         devices: Vec<Dev>,
     ) -> anyhow::Result<FlightRecorder> {
-        // No thread's calls: that would slow all calls of all programs.
+        // Threads are not traced, because that would slow all system calls of all programs.
         let threads = Some(Vec::new());
         let trigger = Some(Trigger::Late);
         let options = Options { devices, threads, memory_bytes_max, trigger, ..Options::default() };
@@ -65,14 +66,14 @@ impl FlightRecorder {
         Ok(FlightRecorder { thread: Some(thread), end, said })
     }
 
-    /// New messages: late requests, and the reason if it has ended.
+    /// New messages: late requests, and the error if it has ended.
     pub fn said(&self) -> impl Iterator<Item = String> {
         self.said.try_iter()
     }
 }
 
 impl Drop for FlightRecorder {
-    /// Nothing of a trace in progress is left.
+    /// Removes the rest of a trace in progress.
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -91,7 +92,8 @@ impl Traces {
         Capture::start(&options, &mut |note| diagnostic!("steady: {note}"))
     }
 
-    /// `first` is being traced, and is kept as the first of `numbers`.
+    /// Traces and keeps one trace after the other. `first` is running already, and becomes the
+    /// first of `numbers`.
     fn go_on(
         &self,
         first: Capture,
@@ -133,7 +135,7 @@ impl Traces {
     }
 }
 
-/// How many traces a folder has, and the number behind theirs.
+/// The number of traces in a folder, and the next free number.
 fn traces_in(folder: &Path) -> io::Result<(u64, u64)> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((0, 1)),
@@ -147,13 +149,13 @@ fn traces_in(folder: &Path) -> io::Result<(u64, u64)> {
     Ok((numbers.len() as u64, last.saturating_add(1)))
 }
 
-/// How a trace ended by itself.
+/// The end of a trace.
 enum Ended {
     Late(Slow),
     Early(&'static str),
 }
 
-/// `None`: it is to end.
+/// Waits for the end; `None` if the thread must end.
 fn wait(capture: &Capture, end: &AtomicBool) -> Option<Ended> {
     while !capture.reader.has_ended() {
         if end.load(Ordering::Relaxed) {

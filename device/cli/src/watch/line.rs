@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A line per disk and interval, for people.
+//! Prints one line per disk and interval, for users.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -15,7 +15,7 @@ use steadyio_watch::watch::{Device, Interval};
 const HEAD: &str = "time      disk          class requests p50/p99/longest ms ...\n";
 const HEAD_EVERY: u64 = 20;
 
-/// Lines, with a head: in a terminal again and again, in a file once.
+/// The lines, with a header: repeated in a terminal, once in a file.
 pub struct Lines {
     is_terminal: bool,
     shown: u64,
@@ -41,7 +41,7 @@ impl Lines {
     }
 }
 
-/// Time of day, UTC.
+/// The time of day in UTC.
 fn clock(now_ns: u64) -> String {
     let now = UNIX_EPOCH + Duration::from_secs(now_ns / 1_000_000_000);
     let text = humantime::format_rfc3339_seconds(now).to_string();

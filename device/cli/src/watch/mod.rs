@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady watch`: monitors real-time storage latency in production.
 //!
-//! `steadyio_watch` looks; here are arguments, the pace, and where it is shown.
+//! `steadyio_watch` reads the counters. This has the arguments, the intervals, and the output.
 
 mod flight;
 mod line;
@@ -30,7 +30,7 @@ const HELP: &str = "Exit status: 0 ended by a signal, by --count or by a closed 
 failure; 2 usage error, missing DEVICE, unusable file or address, or --traces cannot start.";
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 const INTERVAL_MAX: Duration = Duration::from_secs(3600);
-/// How soon a signal ends it.
+/// The delay with which a signal takes effect.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 
 /// Monitor real-time storage latency in production
@@ -140,7 +140,7 @@ fn flight(arguments: &Arguments) -> anyhow::Result<Option<FlightRecorder>> {
     FlightRecorder::start(folder, max, memory, devices?).context("--traces").map(Some)
 }
 
-/// Looks until it is to end.
+/// Reads the counters at each interval, until the end.
 fn repeat(
     arguments: &Arguments,
     mut watch: Watch,
@@ -152,7 +152,7 @@ fn repeat(
     shown.begin(&watch.look());
     let mut left = arguments.count;
     while left != Some(0) {
-        // A look that took too long costs intervals, and does not bring them later all at once.
+        // A reading that took too long skips intervals. They must not follow all at once.
         while next <= Instant::now() {
             next += arguments.interval;
         }
@@ -177,12 +177,12 @@ fn sleep_until(when: Instant, stop: &Interrupt) {
     }
 }
 
-/// All places where looks are shown.
+/// All outputs.
 struct Shown {
     style: Style,
     latest: Latest,
     text_file: Option<TextFile>,
-    /// Ends with it.
+    /// The server; dropping it ends it.
     _server: Option<Server>,
 }
 
@@ -207,13 +207,13 @@ impl Shown {
         Ok(Shown { style, latest, text_file, _server: server })
     }
 
-    /// The first look has no interval before it.
+    /// Shows the first reading, which has no interval before it.
     fn begin(&mut self, look: &Look) {
         self.keep(look);
         tell(&look.interval);
     }
 
-    /// False if nobody reads it any more.
+    /// Shows a reading; false if its reader is gone.
     fn show(&mut self, look: &Look) -> Result<bool, Failure> {
         self.keep(look);
         tell(&look.interval);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The metrics as a file of the node exporter's text folder.
+//! Writes the metrics as a file for the node exporter's textfile collector. `steady watch` uses it.
 
 use std::fs;
 use std::io;
@@ -13,14 +13,14 @@ use steadyio_watch::watch::Snapshot;
 
 use crate::record_file::RecordFile;
 
-/// Removed when the watch ends: old figures are worse than none.
+/// The file. It is removed when the watch ends, because old figures mislead.
 pub struct TextFile {
     path: PathBuf,
     failed: Option<io::ErrorKind>,
 }
 
 impl TextFile {
-    /// Checks that it can be written.
+    /// Checks that the file can be written.
     pub fn open(path: &Path) -> anyhow::Result<TextFile> {
         if path.extension().is_none_or(|extension| extension != "prom") {
             bail!(
@@ -32,7 +32,7 @@ impl TextFile {
         Ok(TextFile { path: path.into(), failed: None })
     }
 
-    /// A failure is reported once, and the next interval tries again.
+    /// Writes the file. It reports a failure once, and tries again at the next interval.
     pub fn replace(&mut self, snapshot: &Arc<Snapshot>) {
         let text = openmetrics(snapshot.clone());
         let result = RecordFile::create(&self.path).and_then(|file| file.show(&text));
