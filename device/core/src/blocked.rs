@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What k2 counts of real-time that waits for background: `iosched/rt_blocked` (docs/reference/k2.md).
+//! Parses k2's counts of real-time requests that waited for background: `iosched/rt_blocked`
+//! (docs/reference/k2.md). The bench and `watch` use it.
 
 use serde::Serialize;
 
-/// Since k2 was chosen.
+/// The counts since k2 was selected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Blocked {
-    /// All waits.
+    /// The number of all waits.
     pub count: u64,
-    /// Longer than the bound.
+    /// The number of waits longer than the bound.
     pub over: u64,
-    /// The longest, but for those that the bound does not cover.
+    /// The longest wait that the bound covers.
     pub max_ns: u64,
-    /// Waits that the bound does not cover.
+    /// The number of waits that the bound does not cover.
     pub unguarded: u64,
     pub unguarded_max_ns: u64,
-    /// All together. `None`: this k2 does not tell.
+    /// The sum of all waits. `None`: this version of k2 does not have it.
     #[serde(skip)]
     pub sum_ns: Option<u64>,
 }
 
 impl Blocked {
-    /// `None` if a number is missing.
+    /// Parses the counts; `None` if a number is missing.
     pub fn parse(text: &str) -> Option<Blocked> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let after = |name: &str, nth: usize| -> Option<u64> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real-time tasks declared to k2: `/dev/k2`, which guards them while it is open.
+//! Declares real-time tasks to k2 through `/dev/k2`. k2 guards them while the file is open. `steady
+//! with`, the bench and `capi` use it.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -9,31 +10,31 @@ use std::str::FromStr;
 
 use crate::device::{Device, DeviceError};
 
-/// Where tasks are declared.
+/// The file for declarations.
 pub const NODE: &str = "/dev/k2";
-/// Real-time levels of k2.
+/// The number of real-time levels of k2.
 const LEVELS: u32 = 8;
 
-/// What a task states; the words of the file, in microseconds.
+/// The parameters of a task, with the words of the file, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    /// Real-time level of its requests, 0 (first) to 7.
+    /// The real-time level of its requests, 0 (first) to 7.
     pub level: u32,
-    /// From one job to the next; if `sporadic`, at least.
+    /// The time from one job to the next; if `sporadic`, the minimum.
     pub period_us: u32,
-    /// A job comes up to so much before or after its place.
+    /// A job may come this much before or after its time.
     pub jitter_us: u32,
     /// The longest time without a request inside a job.
     pub think_us: u32,
-    /// For how long background and lower levels may block a request.
+    /// The time for which background and lower levels may block a request.
     pub block_us: u32,
-    /// Requests of each job; 0: not stated.
+    /// The number of requests of each job; 0: not stated.
     pub exact: u32,
     pub sporadic: bool,
     pub owner: Owner,
 }
 
-/// Whose requests are the task's.
+/// The processes whose requests belong to the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Owner {
     /// The process that declares it, with all threads.
@@ -43,12 +44,12 @@ pub enum Owner {
     Cgroup,
 }
 
-/// Why a task was not declared.
+/// The reason why a task was not declared.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
     #[error("{NODE}{}", hint(source))]
     Open { source: io::Error },
-    /// With the reason that k2 gives.
+    /// k2 rejected it, for this reason.
     #[error("{NODE}: {reason}")]
     Rejected { reason: String, source: io::Error },
     #[error(transparent)]
@@ -63,7 +64,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Ends all its tasks when it is dropped, or when the process ends.
+/// The declared tasks. Dropping this, or the end of the process, ends them.
 #[derive(Debug)]
 pub struct Declared {
     file: File,
@@ -89,7 +90,7 @@ impl Declared {
         })
     }
 
-    /// A line for each task, with state and counts.
+    /// Reads one line per task, with state and counts.
     pub fn read(&mut self) -> io::Result<String> {
         let mut text = String::new();
         self.file.seek(SeekFrom::Start(0))?;
@@ -110,7 +111,7 @@ impl From<Declared> for OwnedFd {
     }
 }
 
-/// Without what is as by default.
+/// Leaves out default values.
 impl fmt::Display for Task {
     fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
         let Task { level, period_us, block_us, .. } = self;
@@ -159,7 +160,7 @@ impl Task {
     }
 }
 
-/// Words as k2 takes them, with spaces or commas between: `level=0,period_us=10000,block_us=440`.
+/// Parses k2's words, separated by spaces or commas: `level=0,period_us=10000,block_us=440`.
 impl FromStr for Task {
     type Err = String;
 

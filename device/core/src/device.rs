@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The block device under test, as sysfs describes it.
+//! The block device under test, as sysfs describes it. Most commands with a DEVICE argument use it.
 
 use std::fs;
 use std::io;
@@ -16,24 +16,24 @@ pub enum DeviceError {
     /// The node cannot be examined.
     #[error("{}", node.display())]
     Node { node: PathBuf, source: io::Error },
-    /// Neither a node nor a name of the kernel.
+    /// The argument is neither a node nor a name of the kernel.
     #[error("{}: no such block device (No such file or directory); {known}", given.display())]
     Missing {
         given: PathBuf,
-        /// The disks that there are, in words.
+        /// A list of the disks.
         known: String,
     },
     /// A device and a file have this name.
     #[error("{word}: names a device and a file here; write {} or ./{word}", node.display())]
     Ambiguous { word: String, node: PathBuf },
-    /// Files, character devices and the like.
+    /// The argument is a file, a character device or the like.
     #[error(
         "{}: is {kind}, not a block device; to measure a file's storage, name the block device \
          below it, or put a loop device on the file (losetup)", node.display()
     )]
     NotBlock {
         node: PathBuf,
-        /// What it is instead.
+        /// The kind of file.
         kind: &'static str,
     },
     /// sysfs is missing or incomplete.
@@ -48,40 +48,40 @@ pub enum DeviceError {
 /// A block device and its directories in sysfs.
 #[derive(Debug, Clone)]
 pub struct Device {
-    /// The node: the path that was given, or of a name, its node in /dev.
+    /// The node: the given path, or for a name, its node in /dev.
     pub node: PathBuf,
-    /// Kernel name, for example `mmcblk0p1`.
+    /// The kernel name, for example `mmcblk0p1`.
     pub name: String,
-    /// Kernel name of the whole disk; the same as `name` if this is not a partition.
+    /// The kernel name of the whole disk; equal to `name` unless this is a partition.
     pub disk: String,
-    /// Directory of the device.
+    /// The directory of the device.
     pub sysfs: PathBuf,
-    /// Directory with the knobs; a partition has those of its disk.
+    /// The directory with the knobs; a partition has those of its disk.
     pub queue: PathBuf,
     pub size_bytes: u64,
 }
 
-/// What a record says about the device. No serial number: records are meant to be shared.
+/// The device in a record. It has no serial number, because records are meant to be shared.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeviceInfo {
-    /// Kernel name.
+    /// The kernel name.
     pub name: String,
-    /// Kernel name of the whole disk.
+    /// The kernel name of the whole disk.
     pub disk: String,
-    /// Model, if the driver gives one.
+    /// The model, if the driver has one.
     pub model: Option<String>,
     pub size_bytes: u64,
-    /// Smallest unit of access in bytes.
+    /// The smallest unit of access in bytes.
     pub logical_block_bytes: Option<u64>,
-    /// Smallest unit the device writes without reading first, in bytes.
+    /// The smallest unit that the device writes without reading first, in bytes.
     pub physical_block_bytes: Option<u64>,
-    /// Largest request the hardware takes in KiB.
+    /// The largest request of the hardware in KiB.
     pub max_hw_sectors_kb: Option<u64>,
     /// `write back` or `write through`.
     pub write_cache: Option<String>,
 }
 
-/// What to do where a device may not be opened; empty for other errors.
+/// A hint for a device that may not be opened; empty for other errors.
 pub fn access_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -91,7 +91,7 @@ pub fn access_hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// What a file that is no block device is, in words.
+/// The kind of a file that is not a block device, in words.
 pub(crate) fn kind_of(kind: fs::FileType) -> &'static str {
     if kind.is_dir() {
         "a directory"
@@ -124,7 +124,7 @@ impl Device {
         let queue = disk_dir.unwrap_or(&sysfs).join("queue");
         let size_path = sysfs.join("size");
         let sysfs_error = |source| DeviceError::Sysfs { path: size_path.clone(), source };
-        // sysfs counts in 512-byte sectors whatever the device's block size is.
+        // sysfs counts in 512-byte sectors for any block size.
         let sectors: u64 = read_trimmed(&size_path)
             .and_then(|text| text.parse().map_err(io::Error::other))
             .map_err(sysfs_error)?;
@@ -137,12 +137,12 @@ impl Device {
         device_name::find(Path::new(SYSFS), Path::new(given)).is_ok_and(same)
     }
 
-    /// For a command that needs a disk: says that a partition was given.
+    /// For a command that needs a disk: a note that a partition was given.
     pub fn disk_note(&self) -> Option<String> {
         device_name::disk_note(&self.name, &self.disk)
     }
 
-    /// Number of the whole disk, as in `/sys/block/DISK/dev`: `179:0`.
+    /// The number of the whole disk, as in `/sys/block/DISK/dev`: `179:0`.
     pub fn number(&self) -> Result<String, DeviceError> {
         let path = self.queue.with_file_name("dev");
         read_trimmed(&path).map_err(|source| DeviceError::Sysfs { path, source })
@@ -153,7 +153,7 @@ impl Device {
         self.name != self.disk
     }
 
-    /// Whether nothing can be written to it.
+    /// Whether the device is read-only.
     pub fn is_read_only(&self) -> bool {
         read_trimmed(&self.sysfs.join("ro")).is_ok_and(|text| text == "1")
     }
@@ -162,27 +162,27 @@ impl Device {
         read_trimmed(&self.queue.join(attribute)).ok()?.parse().ok()
     }
 
-    /// Smallest unit of access in bytes.
+    /// The smallest unit of access in bytes.
     pub fn logical_block_bytes(&self) -> u64 {
         self.queue_number("logical_block_size").unwrap_or(512)
     }
 
-    /// Longest request that the driver gets in one piece, in bytes, even if no two pages of the
-    /// memory are neighbours; 1 MiB at most, the longest piece that direct I/O makes of such memory.
+    /// The longest request that the driver gets in one piece, in bytes, even if no two pages of the
+    /// memory are adjacent. At most 1 MiB, the longest piece that direct I/O makes of such memory.
     pub fn request_bytes_max(&self) -> u64 {
         let sectors = self.queue_number("max_sectors_kb").unwrap_or(128) << 10;
         let segments = self.queue_number("max_segments").unwrap_or(128) << 12;
         sectors.min(segments).min(1 << 20)
     }
 
-    /// What the device prefers data to be placed at a multiple of; 0 if it does not tell.
+    /// The device's preferred multiple for placing data; 0 if it has none.
     pub fn erase_bytes(&self) -> u64 {
-        // MMC only: what discard granularity means differs between drivers.
+        // MMC only, because the meaning of the discard granularity differs between drivers.
         let path = self.queue.with_file_name("device").join("preferred_erase_size");
         read_trimmed(&path).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
-    /// Description for the record.
+    /// The description for the record.
     pub fn info(&self) -> DeviceInfo {
         let device = self.queue.with_file_name("device");
         // SCSI and NVMe call it model, MMC calls it name.

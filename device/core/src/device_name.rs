@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which device a user names: the same rule for all commands, options and libraries.
+//! Finds the device that a user names, with the same rule for all commands, options and libraries.
 //!
 //! A word without a slash is a name of the kernel (`mmcblk0`, `mmcblk0p2`, `chardisk0`), or the
 //! name of a link to a device in `/dev`. Anything with a slash is a path: a node, or a link to one
@@ -13,19 +13,19 @@ use std::path::{Path, PathBuf};
 
 use crate::device::{DeviceError, kind_of};
 
-/// Where sysfs is mounted.
+/// The mount point of sysfs.
 pub const SYSFS: &str = "/sys";
-/// Disks that a message lists; more would hide the message.
+/// The number of disks that a message lists; more would hide the message.
 const LISTED_MAX: usize = 12;
 
-/// A block device that sysfs shows.
+/// A block device in sysfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Kernel name, for example `mmcblk0p2`.
+    /// The kernel name, for example `mmcblk0p2`.
     pub name: String,
-    /// Kernel name of the whole disk.
+    /// The kernel name of the whole disk.
     pub disk: String,
-    /// Directory of the device in sysfs.
+    /// The device's directory in sysfs.
     pub dir: PathBuf,
 }
 
@@ -37,19 +37,19 @@ impl Found {
         Some(Found { name, disk, dir })
     }
 
-    /// For a command that needs a disk: says that a partition was given.
+    /// For a command that needs a disk: a note that a partition was given.
     pub fn disk_note(&self) -> Option<String> {
         disk_note(&self.name, &self.disk)
     }
 }
 
-/// Says that the disk is used, if `name` is a partition of it.
+/// A note that the disk is used, if `name` is a partition of it.
 pub fn disk_note(name: &str, disk: &str) -> Option<String> {
     (name != disk).then(|| format!("{name} is a partition; this concerns its whole disk, {disk}"))
 }
 
 /// Finds a block device in the sysfs that is mounted on `sys`, or in a directory like it. The node
-/// itself need not exist.
+/// need not exist.
 ///
 /// # Errors
 /// [`DeviceError::Missing`] if there is no such device, [`DeviceError::NotBlock`] for anything else
@@ -86,8 +86,8 @@ pub fn find(sys: &Path, given: &Path) -> Result<Found, DeviceError> {
     found.ok_or_else(|| DeviceError::NotBlock { node: given.into(), kind: kind_of(kind) })
 }
 
-/// The path to open for what a user named, which may be a file, too. A word that names no device is
-/// returned as it is.
+/// The path to open for a user's argument, which may also name a file. A word that names no device
+/// is returned as it is.
 ///
 /// # Errors
 /// [`DeviceError::Ambiguous`] if the word is both a device and a file of the working directory.
@@ -105,12 +105,12 @@ pub fn path_of(given: &Path) -> Result<PathBuf, DeviceError> {
     Ok(node)
 }
 
-/// What to say of a device that is not there.
+/// The error for a device that does not exist.
 pub(crate) fn missing(sys: &Path, given: &Path) -> DeviceError {
     DeviceError::Missing { given: given.into(), known: known(sys) }
 }
 
-/// Names without a slash; dots stay paths.
+/// A name without a slash; dots are paths.
 fn word(given: &Path) -> Option<&str> {
     given.to_str().filter(|text| !text.contains('/'))
 }
@@ -131,7 +131,7 @@ fn by_number(sys: &Path, number: u64) -> Option<Found> {
     Found::at(sys.join(format!("dev/block/{major}:{minor}")).canonicalize().ok()?)
 }
 
-/// By the name of the node behind all links.
+/// Finds a device by the name of the node at the end of all links.
 fn by_last_name(sys: &Path, given: &Path) -> Option<Found> {
     let node = given.canonicalize().unwrap_or_else(|_| given.into());
     by_name(sys, &last_name(&node)?)
@@ -146,7 +146,7 @@ fn is_below(path: &Path, root: &Path) -> bool {
     real(path).zip(real(root)).is_some_and(|(path, root)| path.starts_with(root))
 }
 
-/// The disks that hold anything, by name.
+/// The names of the disks that have a size.
 fn known(sys: &Path) -> String {
     let block = sys.join("block");
     let holds = |name: &String| {
@@ -207,7 +207,7 @@ mod tests {
         fn every_form_of_a_name_is_the_same_device(
             counts in prop::collection::vec(0u32..4, 1..5),
         ) {
-            // No machine has so many cards: the real /dev does not answer.
+            // Numbers that no machine has, so that the real /dev has no such names.
             let name = |(number, _): (usize, &u32)| format!("mmcblk{}", number + 70);
             let disks: Vec<(String, u32)> =
                 counts.iter().enumerate().map(|pair| (name(pair), *pair.1)).collect();

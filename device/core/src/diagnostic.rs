@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The only writer of diagnostics. They go to standard error, and never end or delay the work.
+//! The only writer of diagnostics. They go to standard error, and never end or delay the work. All
+//! crates use it.
 //!
-//! `eprintln!` panics where standard error cannot be written, and waits where nobody reads it: a
-//! full disk of logs or a stopped pager would end a recording. This writer drops the text instead.
-//! When standard error takes text again, a line says how many were dropped.
+//! `eprintln!` panics if standard error cannot be written, and blocks if its reader stops: a full
+//! disk of logs or a stopped pager would end a recording. This writer drops the text instead. When
+//! standard error accepts text again, a line reports the number of dropped messages.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
@@ -13,13 +14,14 @@ use std::sync::{Mutex, PoisonError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, write};
 
-/// A reader may be slow for so long, once: then nothing waits for it until it has read again.
+/// The time limit for a slow reader. After it expired once, nothing waits until the reader has read
+/// again.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-/// A pipe that can be written takes at least this many bytes without blocking (PIPE_BUF).
+/// A writable pipe takes at least this many bytes without blocking (PIPE_BUF).
 const PIECE_BYTES: usize = 4_096;
 
-/// Writes a line to standard error. Takes what `eprintln!` takes.
+/// Writes a line to standard error, with the arguments of `eprintln!`.
 #[macro_export]
 macro_rules! diagnostic {
     ($($argument:tt)*) => {
@@ -27,22 +29,22 @@ macro_rules! diagnostic {
     };
 }
 
-/// Called by the macro.
+/// The function behind the macro.
 pub fn line(text: Arguments<'_>) {
     write_text(&format!("{text}\n"));
 }
 
-/// Writes text that is no whole line, such as one that a terminal shows in place of another.
+/// Writes text that is not a whole line, such as a terminal's status line.
 pub fn write_text(text: &str) {
     static WRITER: Mutex<Writer> = Mutex::new(Writer::new());
     let mut writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
     writer.write(io::stderr().as_fd(), text);
 }
 
-/// What it knows of the reader.
+/// The state of the reader, as far as known.
 struct Writer {
     dropped: u64,
-    /// Whether the last text did not get through.
+    /// Whether the last text could not be written.
     stuck: bool,
 }
 
@@ -64,7 +66,7 @@ impl Writer {
     }
 }
 
-/// Fails rather than wait any longer.
+/// Writes everything; fails at the time limit.
 fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8], patience: &Timespec) -> io::Result<()> {
     while !bytes.is_empty() {
         match poll(&mut [PollFd::new(&to, PollFlags::OUT)], Some(patience)) {
@@ -91,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// A pipe into which nothing fits.
+    /// A full pipe.
     fn full() -> (File, OwnedFd) {
         let (reader, writer) = pipe().unwrap();
         while write_all(writer.as_fd(), &[0; PIECE_BYTES], &AT_ONCE).is_ok() {}

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Latency histograms: merging and percentiles.
+//! Latency histograms, with merging and percentiles. The bench, `direct` and `tune` use them.
 //!
-//! The bins are fio's: 64 linear steps per power of two, so a bin is at most 1/64 wide
-//! relative to its value and a bin value is off by less than 0.8 %. Minimum and maximum are
-//! exact.
+//! The bins are fio's: 64 linear steps per power of two, so a bin is at most 1/64 wide relative to
+//! its value and a bin value is off by less than 0.8 %. Minimum and maximum are exact.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Latencies of a set of I/Os in ns.
+/// The latencies of a set of I/Os in ns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     bins: BTreeMap<u64, u64>,
@@ -17,23 +16,23 @@ pub struct Histogram {
     max: Option<u64>,
 }
 
-/// The figures of a histogram in ns; None when it is empty.
+/// Percentiles and extremes in ns; None if the histogram is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// Shortest latency, exact.
+    /// The shortest latency, exact.
     pub min: Option<u64>,
     pub p50: Option<u64>,
     pub p95: Option<u64>,
     pub p99: Option<u64>,
     pub p999: Option<u64>,
     pub p9999: Option<u64>,
-    /// Longest latency, exact.
+    /// The longest latency, exact.
     pub max: Option<u64>,
 }
 
 impl Histogram {
-    /// A histogram from bins (value to count) and the exact extremes; empty if no bin counts.
-    /// Bins of the same value count together.
+    /// Makes a histogram from bins (value to count) and the exact extremes; empty if no bin counts.
+    /// Bins with the same value are added up.
     pub fn new(bins: impl IntoIterator<Item = (u64, u64)>, min: u64, max: u64) -> Histogram {
         let mut histogram = Histogram::default();
         for (value, count) in bins.into_iter().filter(|&(_, count)| count > 0) {
@@ -52,26 +51,26 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many latencies.
+    /// The number of latencies.
     pub fn count(&self) -> u64 {
         self.bins.values().sum()
     }
 
-    /// Bins as (value in ns, count), values rising.
+    /// The bins as (value in ns, count), values rising.
     pub fn bins(&self) -> Vec<(u64, u64)> {
         self.bins.iter().map(|(&value, &count)| (value, count)).collect()
     }
 
-    /// Nearest rank: the smallest bin value with at least `numerator / denominator` of all
-    /// latencies at or below it, kept within the exact extremes.
+    /// The quantile by nearest rank: the smallest bin value with at least `numerator / denominator`
+    /// of all latencies at or below it, limited to the exact extremes.
     pub fn quantile(&self, numerator: u64, denominator: u64) -> Option<u64> {
         let wide = u128::from(self.count()) * u128::from(numerator);
         let rank = wide.div_ceil(u128::from(denominator)).max(1);
         self.at_rank(u64::try_from(rank).ok()?)
     }
 
-    /// The latency that is `rank`th from below, counted from 1, as its bin has it, kept within the
-    /// exact extremes; None if there are not so many.
+    /// The bin value of the `rank`th shortest latency, counted from 1, limited to the exact
+    /// extremes; None if there are fewer.
     pub fn at_rank(&self, rank: u64) -> Option<u64> {
         let mut seen = 0u64;
         for (&value, &count) in &self.bins {
@@ -83,7 +82,7 @@ impl Histogram {
         None
     }
 
-    /// The figures a record shows.
+    /// The percentiles for a record.
     pub fn percentiles(&self) -> Percentiles {
         Percentiles {
             min: self.min,

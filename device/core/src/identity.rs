@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which card is this? Its model, size and number, so that what was measured on one is not taken for
-//! another.
+//! Identifies a card by its model, size and serial number, so that measurements of one card are not
+//! used for another. The command and `device/probe` use it.
 //!
-//! Profiles are shared, so they hold a hash of the number. That tells cards apart; a serial number of
-//! 32 bits it does not keep secret.
+//! Profiles are shared, so they contain a hash of the number. The hash distinguishes cards, but it
+//! does not keep a serial number of 32 bits secret.
 
 use std::fs;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// Attributes that are different for each device of a model, below `/sys/block/DISK`, and the name by
-/// which a udev rule matches them (`ATTRS{}`). The register of an eMMC or SD card has its maker, its
-/// model, its number and its date.
+/// The attributes below `/sys/block/DISK` that are unique to a device, and the names by which a
+/// udev rule matches them (`ATTRS{}`). The register of an eMMC or SD card has its manufacturer,
+/// model, number and date.
 const UNIQUE: [(&str, &str); 5] = [
     ("device/cid", "cid"),
     ("device/serial", "serial"),
@@ -21,7 +21,7 @@ const UNIQUE: [(&str, &str); 5] = [
     ("wwid", "wwid"),
 ];
 
-/// Of a whole disk.
+/// The identity of a whole disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     pub model: String,
@@ -29,16 +29,16 @@ pub struct Identity {
     pub unique: Option<Unique>,
 }
 
-/// An attribute that no other device of the model has.
+/// An attribute that no other device of the model shares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unique {
-    /// As a udev rule names it.
+    /// The name in a udev rule.
     pub attribute: &'static str,
     pub value: String,
 }
 
 impl Identity {
-    /// `disk`: its folder in sysfs.
+    /// Reads the identity; `disk` is the folder in sysfs.
     pub fn read(disk: &Path) -> Identity {
         let read = |file: &str| {
             let text = fs::read_to_string(disk.join(file)).ok()?;
@@ -55,7 +55,7 @@ impl Identity {
         }
     }
 
-    /// In hexadecimal digits; `None`: the device has no number.
+    /// The hash in hexadecimal digits; `None` if the device has no number.
     pub fn serial_sha256(&self) -> Option<String> {
         let digest = Sha256::digest(self.unique.as_ref()?.value.as_bytes());
         Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SIGINT, SIGTERM and SIGHUP set a flag that waiting loops check.
+//! SIGINT, SIGTERM and SIGHUP set a flag that waiting loops check. All commands use it.
 
 use std::io;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Whether the run was asked to stop; clones share the answer.
+/// Whether the run must stop. Clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Sets the flag on SIGINT, SIGTERM and SIGHUP instead of dying at once.
+    /// Makes SIGINT, SIGTERM and SIGHUP set the flag instead of killing the process.
     pub fn on_signals() -> io::Result<Interrupt> {
         let flag = Interrupt::default();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -21,12 +21,12 @@ impl Interrupt {
         Ok(flag)
     }
 
-    /// Asks to stop, as a signal does.
+    /// Sets the flag, like a signal.
     pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Clears the flag, so that a further signal can be told from the first.
+    /// Clears the flag, so that a second signal can be recognized.
     pub fn forget(&self) {
         self.0.store(false, Ordering::Relaxed);
     }

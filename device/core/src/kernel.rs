@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which kernel was measured, as every record says it.
+//! The description of the measured kernel, as in every record.
 
 use serde::Serialize;
 
-/// The running kernel, as `uname` says.
+/// The running kernel, from `uname`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Kernel {
     /// `uname -r`.
@@ -13,7 +13,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel this runs on.
+    /// The kernel of this machine.
     pub fn running() -> Kernel {
         let uname = rustix::system::uname();
         Kernel {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Restores knobs whatever happens.
+//! Restores knobs in every case. The bench and `steady with` use it.
 //!
 //! `take` locks the disk's state file, restores the values that a killed run left in it, and saves
-//! every attribute to it; `reset` restores the saved values between variants; `finish` restores
-//! them and empties the file, `leave` only empties it. Dropping does what `finish` does. Only
+//! every attribute to it. `reset` restores the saved values between variants. `finish` restores
+//! them and empties the file; `leave` only empties it. Dropping does the same as `finish`. Only
 //! SIGKILL or a power cut leaves values in the file, and the next `take` restores them.
 
 use std::fs::{self, File, OpenOptions};
@@ -16,16 +16,16 @@ use crate::device::Device;
 use crate::diagnostic;
 use crate::knobs::{Attributes, KnobError, Queue};
 
-/// Where the state files are; a reboot resets both them and the knobs.
+/// The directory of the state files. A reboot resets both them and the knobs.
 pub const STATE_DIR: &str = "/run/steadyio/knobs";
 
-/// Knobs could not be saved, or not be restored.
+/// Knobs could not be saved or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// The state file cannot be used.
     #[error("{}: file with the saved values of the knobs cannot be used", path.display())]
     State { path: PathBuf, source: io::Error },
-    /// Its file and the knobs are root's.
+    /// Only root may access the state file and the knobs.
     #[error("{0}: scheduler and knobs cannot be set (needs root, or CAP_DAC_OVERRIDE)")]
     Privilege(String),
     /// Another run holds the state file.
@@ -36,8 +36,8 @@ pub enum GuardError {
     Restore(Vec<KnobError>),
 }
 
-/// The saved values while a run has changed them; if it is killed, the next run restores them.
-/// Locked: one run at a time.
+/// The saved values while a run has changed them. If it is killed, the next run restores them. A
+/// lock allows one run at a time.
 #[derive(Debug)]
 pub struct StateFile {
     path: PathBuf,
@@ -74,7 +74,7 @@ impl StateFile {
     }
 }
 
-/// Holds the values that the knobs had before.
+/// The previous values of the knobs.
 #[derive(Debug)]
 pub struct KnobGuard {
     queue: Queue,
@@ -84,7 +84,8 @@ pub struct KnobGuard {
 }
 
 impl KnobGuard {
-    /// Saves the knobs of a device's disk; `note` says if those of a killed run were restored.
+    /// Saves the knobs of a device's disk. `note` gets a message if those of a killed run were
+    /// restored.
     pub fn take(device: &Device, note: &mut dyn FnMut(String)) -> Result<KnobGuard, GuardError> {
         let queue = Queue::new(&device.queue, &device.disk);
         KnobGuard::take_in(Path::new(STATE_DIR), queue, &device.disk, note)
@@ -109,20 +110,20 @@ impl KnobGuard {
         Ok(KnobGuard { queue, saved, state, done: false })
     }
 
-    /// The knobs under guard.
+    /// The guarded knobs.
     pub fn queue(&self) -> &Queue {
         &self.queue
     }
 
-    /// Restores the saved values and stays on guard.
+    /// Restores the saved values, and keeps the guard.
     pub fn reset(&self) -> Result<(), GuardError> {
         let failed = self.queue.restore(&self.saved);
         if failed.is_empty() { Ok(()) } else { Err(GuardError::Restore(failed)) }
     }
 
-    /// Leaves the knobs as they are now, and ends the guard.
+    /// Keeps the present values, and ends the guard.
     pub fn leave(mut self) -> Result<(), GuardError> {
-        // Otherwise the next run would restore what was saved.
+        // Otherwise the next run would restore the saved values.
         self.state.write(None)?;
         self.done = true;
         Ok(())
@@ -132,7 +133,7 @@ impl KnobGuard {
     pub fn finish(mut self) -> Result<(), GuardError> {
         self.done = true;
         self.reset()?;
-        // A file with values would only restore the same ones once more.
+        // If this fails, the next run restores the same values again.
         let _ = self.state.write(None);
         Ok(())
     }
@@ -154,7 +155,7 @@ fn read_state(state: &mut File) -> io::Result<Option<Attributes>> {
     let mut text = String::new();
     state.seek(SeekFrom::Start(0))?;
     state.read_to_string(&mut text)?;
-    // A truncated file is from a run that was killed before it changed anything.
+    // A truncated file comes from a run that was killed before it changed anything.
     Ok(serde_json::from_str(&text).ok())
 }
 

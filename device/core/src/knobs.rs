@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The knobs of a device's request queue in sysfs: read, set, and restored.
+//! Reads, sets and restores the knobs of a device's request queue in sysfs. The bench, `tune` and
+//! `knob_guard` use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -14,13 +15,14 @@ use serde::Serialize;
 use crate::diagnostic;
 use crate::value::Value;
 
-/// Attribute that chooses the I/O scheduler; changing it resets others, so it goes first.
+/// The attribute of the I/O scheduler. Changing it resets others, so it goes first.
 const SCHEDULER: &str = "scheduler";
-/// Longest discard at once; a driver's own value need not be one that the kernel accepts.
+/// The longest discard. The kernel may reject even the driver's own value.
 const DISCARD_MAX: &str = "discard_max_bytes";
-/// What k2 has learned of the device: it changes by itself, and takes measurements, not what it shows.
+/// k2's model of the device. It changes by itself, and accepts measurements in another form than it
+/// shows.
 const DEVICE_MODEL: &str = "iosched/device_model";
-/// How often, and how soon again, what the kernel refuses as busy is tried.
+/// The number of attempts while the kernel is busy, and their interval.
 const BUSY_TRIES: u32 = 50;
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
@@ -31,34 +33,34 @@ pub type Attributes = BTreeMap<String, String>;
 #[derive(Debug, thiserror::Error)]
 #[error("knob {knob} = {wanted} on {disk}: {reason}")]
 pub struct KnobError {
-    /// Key in the workload, or attribute when restoring.
+    /// The key in the workload, or the attribute when restoring.
     pub knob: String,
-    /// Value that was to be set.
+    /// The requested value.
     pub wanted: String,
     pub disk: String,
     /// The kernel's error, and the values that it offers.
     pub reason: String,
 }
 
-/// What a record says about a knob.
+/// A knob in a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KnobReading {
-    /// Value in the workload.
+    /// The value in the workload.
     pub wanted: Value,
-    /// Value the kernel shows; None if an optional knob is missing.
+    /// The kernel's value; None if an optional knob is missing.
     pub read_back: Option<Value>,
 }
 
-/// An optional knob that the device does not have or refused.
+/// An optional knob that the device lacks or rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unmet {
-    /// Variant that wanted it.
+    /// The variant with the knob.
     pub variant: String,
-    /// Key in the workload.
+    /// The key in the workload.
     pub knob: String,
-    /// Value in the workload.
+    /// The value in the workload.
     pub wanted: Value,
-    /// What the kernel said.
+    /// The kernel's error.
     pub reason: String,
 }
 
@@ -69,7 +71,7 @@ pub struct Queue {
     disk: String,
 }
 
-/// Splits a knob's key into the sysfs attribute below `queue/`, or None if it is no knob.
+/// The sysfs attribute below `queue/` for a knob's key; None if it is not a knob.
 pub fn knob_attribute(key: &str) -> Option<String> {
     match key.split_once('/') {
         None if key == "scheduler" => Some("scheduler".into()),
@@ -79,7 +81,7 @@ pub fn knob_attribute(key: &str) -> Option<String> {
     }
 }
 
-/// The same for the key of a character device's knob: an attribute in the device's own directory.
+/// The same for a character device's knob: an attribute in the device's own directory.
 pub fn chardisk_attribute(key: &str) -> Option<String> {
     key.strip_prefix("chardisk/").filter(|name| plain(name)).map(str::to_string)
 }
@@ -88,7 +90,8 @@ fn plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Knobs with their attributes, in an order in which none resets another; without what is no knob.
+/// The knobs with their attributes, in an order in which none resets another. Other keys are left
+/// out.
 pub fn in_setting_order(knobs: &BTreeMap<String, Value>) -> Vec<(&String, String, &Value)> {
     let attribute = |key: &String| knob_attribute(key).or_else(|| chardisk_attribute(key));
     let mut wanted: Vec<(&String, String, &Value)> =
@@ -97,7 +100,8 @@ pub fn in_setting_order(knobs: &BTreeMap<String, Value>) -> Vec<(&String, String
     wanted
 }
 
-/// Sets the scheduler first, then the queue, then the scheduler's own attributes.
+/// The position in the setting order: the scheduler, then the queue, then the scheduler's own
+/// attributes.
 fn setting_order(attribute: &str) -> u8 {
     match attribute {
         SCHEDULER => 0,
@@ -106,7 +110,7 @@ fn setting_order(attribute: &str) -> u8 {
     }
 }
 
-/// The chosen word of `none [k2] bfq`; any other text is returned whole.
+/// The selected word of `none [k2] bfq`; any other text is returned whole.
 fn chosen(text: &str) -> &str {
     match (text.find('['), text.find(']')) {
         (Some(open), Some(close)) if open < close => &text[open + 1..close],
@@ -120,11 +124,11 @@ fn discard_multiples(limit: &str, granularity: u64) -> Option<(u64, u64)> {
     let limit: u64 = limit.parse().ok()?;
     let below = limit.min(u32::MAX.into()).checked_div(granularity)? * granularity;
     let above = limit.checked_next_multiple_of(granularity)?;
-    // Zero would be no discards at all.
+    // Zero would disable discards.
     (below != 0).then_some((below, above))
 }
 
-/// Tries again while the kernel is busy: with a module that is loaded, and since 7.3 with any other
+/// Retries while the kernel is busy: while a module is being loaded, and since 7.3 during any other
 /// change of the disk's tags or scheduler.
 fn while_busy(
     mut write: impl FnMut() -> io::Result<()>,
@@ -140,7 +144,7 @@ fn while_busy(
 }
 
 impl Queue {
-    /// The queue whose attributes are in `dir` (`/sys/block/DISK/queue`).
+    /// The queue with its attributes in `dir` (`/sys/block/DISK/queue`).
     pub fn new(dir: &Path, disk: &str) -> Queue {
         Queue { dir: dir.to_path_buf(), disk: disk.to_string() }
     }
@@ -149,7 +153,7 @@ impl Queue {
         Ok(fs::read_to_string(self.dir.join(attribute))?.trim().to_string())
     }
 
-    /// Value of an attribute; of a list of choices, the one in force.
+    /// The value of an attribute; for a list of choices, the selected one.
     pub fn read(&self, attribute: &str) -> io::Result<String> {
         self.read_raw(attribute).map(|text| chosen(&text).to_string())
     }
@@ -161,7 +165,7 @@ impl Queue {
     }
 
     fn write(&self, attribute: &str, value: &str) -> io::Result<()> {
-        // One write call, and no O_CREAT: a missing attribute must be an error.
+        // One write call, without O_CREAT: a missing attribute must be an error.
         let mut file = OpenOptions::new().write(true).open(self.dir.join(attribute))?;
         file.write_all(value.as_bytes())
     }
@@ -182,11 +186,12 @@ impl Queue {
         let mut names = self.writable_names("");
         names.extend(self.writable_names("iosched/"));
         names.retain(|name| name != DEVICE_MODEL);
-        // Write-only attributes, and those the driver has no value for, fail to read.
+        // Write-only attributes, and those without a value in this driver, fail to read.
         names.into_iter().filter_map(|name| Some((name.clone(), self.read(&name).ok()?))).collect()
     }
 
-    /// The values in force during a run: scheduler, its attributes, and the queue's main limits.
+    /// The values in force during a run: the scheduler, its attributes, and the queue's main
+    /// limits.
     pub fn in_force(&self) -> BTreeMap<String, Value> {
         let mut names = vec![SCHEDULER.into(), "nr_requests".into(), "max_sectors_kb".into()];
         names.extend(self.writable_names("iosched/"));
@@ -194,8 +199,8 @@ impl Queue {
         names.into_iter().filter_map(|name| Some((name.clone(), value(&name)?))).collect()
     }
 
-    /// Writes back what differs from a snapshot; tries everything, returns what failed. The knobs of a disk that has
-    /// gone are gone with it.
+    /// Writes back all values that differ from a snapshot. It tries everything, and returns the
+    /// failures. A disk that is gone has no knobs to restore.
     pub fn restore(&self, saved: &Attributes) -> Vec<KnobError> {
         if !self.dir.is_dir() {
             return Vec::new();
@@ -219,7 +224,7 @@ impl Queue {
         KnobError { knob, wanted, disk: self.disk.clone(), reason }
     }
 
-    /// Sets an attribute to a value that the kernel showed before.
+    /// Sets an attribute to a value that the kernel returned before.
     fn put_back(&self, attribute: &str, value: &str) -> Result<(), String> {
         match self.set(attribute, value) {
             Err(reason) if attribute == DISCARD_MAX => self.put_back_discard_max(value, reason),
@@ -227,7 +232,7 @@ impl Queue {
         }
     }
 
-    /// Restores a driver's own limit that the kernel refused for `reason`.
+    /// Restores a driver's own limit that the kernel rejected for `reason`.
     ///
     /// The kernel accepts only multiples of the granularity below 4 GiB, and clamps them to the
     /// driver's limit. The next multiple above therefore restores the exact value, if it is small
@@ -256,18 +261,18 @@ impl Queue {
         self.read("discard_granularity").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
-    /// Sets one attribute and verifies it; the error is a reason for people.
+    /// Sets one attribute and verifies it. The error is a reason for users.
     fn set(&self, attribute: &str, value: &str) -> Result<(), String> {
         self.set_to(attribute, value, value)
     }
 
-    /// Writes a value and verifies that the kernel shows the expected one.
+    /// Writes a value and verifies that the kernel returns the expected one.
     fn set_to(&self, attribute: &str, value: &str, expected: &str) -> Result<(), String> {
         while_busy(|| self.write(attribute, value), || thread::sleep(BUSY_PAUSE))
             .map_err(|error| self.why_refused(attribute, &error))?;
         match self.read(attribute) {
             Ok(now) if now == expected || attribute == DEVICE_MODEL => Ok(()),
-            // The kernel rounds to limits and clock ticks; a record must name the value in force.
+            // The kernel rounds to limits and clock ticks. A record must name the value in force.
             Ok(now) => Err(format!("the kernel changed it to {now}; choose a value that it keeps")),
             Err(error) => Err(format!("set, but cannot be read back: {error}")),
         }
@@ -316,7 +321,7 @@ impl Queue {
 
     /// Sets the knobs of a variant on top of those in force.
     ///
-    /// A knob of `optional` that cannot be set is returned as unmet, any other is an error.
+    /// A knob in `optional` that cannot be set is returned as unmet; any other is an error.
     pub fn apply(
         &self,
         variant: &str,
@@ -344,7 +349,8 @@ impl Queue {
 mod tests {
     use super::*;
 
-    /// The kind of its error and how often it paused, if the first `busy` tries find the kernel busy.
+    /// The kind of error and the number of pauses, if the kernel is busy for the first `busy`
+    /// attempts.
     fn outcome(busy: u32, then: fn() -> io::Result<()>) -> (Option<io::ErrorKind>, u32) {
         let (mut tried, mut paused) = (0, 0);
         let write = || {

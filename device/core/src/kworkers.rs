@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's workers that end a card's requests, under SCHED_FIFO while a program runs.
+//! Runs the kernel's workers that complete a card's requests under SCHED_FIFO, while a program
+//! runs. `steady with` uses it, and a bench with a variant that asks for it.
 //!
-//! mmcblk ends each request in a worker of the workqueue `mmc_complete`. Where the block layer
-//! hands requests to a driver by itself, a worker of `kblockd` does so. Both workqueues are
+//! mmcblk completes each request in a worker of the workqueue `mmc_complete`. If the block layer
+//! itself passes requests to a driver, a worker of `kblockd` does so. Both workqueues are
 //! WQ_HIGHPRI, so each CPU has one pool of workers for both (`kworker/CPU:NUMBERH`), and any of
-//! them may be next. They run under SCHED_OTHER: a real-time task that computes keeps them from
-//! running, and so delays threads that wait for the card. Completions that a worker raises go on in
-//! `ksoftirqd/CPU`. Until that has run, completions of interrupts wait there too, timers' among
-//! them. Called by `steady with`, and by a bench with a variant that wants it.
+//! them may be next. They run under SCHED_OTHER. A real-time task that computes prevents them from
+//! running, and so delays threads that wait for the card. Completions that a worker raises continue
+//! in `ksoftirqd/CPU`. Until that has run, completions of interrupts wait there too, including
+//! those of timers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +20,8 @@ use rustix::io::Errno;
 
 const KTHREADD: &str = "2";
 
-/// Whether requests of this disk end in such a worker; those of other drivers end in the interrupt.
+/// Whether such a worker completes requests of this disk. With other drivers, they complete in the
+/// interrupt.
 pub fn end_requests_of(disk: &str) -> bool {
     disk.starts_with("mmcblk")
 }
@@ -32,14 +34,14 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// Raises those that there are.
+    /// Raises the existing workers.
     pub fn new(priority: u8) -> io::Result<Raised> {
         let mut raised = Raised { priority, before: BTreeMap::new() };
         raised.raise_new()?;
         Ok(raised)
     }
 
-    /// Raises those that were born since; the kernel starts and ends them as it needs them.
+    /// Raises workers that are new. The kernel starts and ends workers as needed.
     pub fn raise_new(&mut self) -> io::Result<()> {
         let workers = workers()?;
         self.before.retain(|thread, _| workers.contains(thread));
@@ -51,7 +53,7 @@ impl Raised {
                 .and_then(|was| set_fifo_of(thread, self.priority).map(|()| was))
             {
                 Ok(was) => drop(self.before.insert(thread, was)),
-                // It has ended meanwhile.
+                // The worker has ended.
                 Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
                 Err(error) => return Err(error),
             }
@@ -62,7 +64,7 @@ impl Raised {
 
 impl Drop for Raised {
     fn drop(&mut self) {
-        // A number may be another thread's by now.
+        // Another thread may have got the number.
         let workers = workers().unwrap_or_default();
         for (thread, was) in &self.before {
             if !workers.contains(thread) {
@@ -81,7 +83,7 @@ fn workers() -> io::Result<Vec<u32>> {
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let Some(thread) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        // A process that has ended meanwhile has no file.
+        // A process that has ended has no file.
         let stat = fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
         if is_worker(&stat) {
             found.push(thread);
@@ -90,8 +92,8 @@ fn workers() -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Whether a `/proc/PID/stat` is of one, `PID (NAME) STATE PARENT ...`, and a child of kthreadd: any
-/// program may give itself such a name.
+/// Whether a `/proc/PID/stat`, `PID (NAME) STATE PARENT ...`, describes such a worker. It must be a
+/// child of kthreadd, because any program may give itself such a name.
 pub fn is_worker(stat: &str) -> bool {
     let Some((head, rest)) = stat.rsplit_once(") ") else { return false };
     let Some((_, name)) = head.split_once(" (") else { return false };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting latencies while recording: fixed memory, a few instructions per latency.
+//! Counts latencies while recording, with fixed memory and a few instructions per latency. The
+//! recorder and the bench use it.
 
 use crate::histogram::Histogram;
 
-/// log2 of the linear steps per power of two; those of [`Histogram`].
+/// log2 of the linear steps per power of two, as in [`Histogram`].
 const STEP_BITS: u32 = 6;
 const STEPS: usize = 1 << STEP_BITS;
-/// For every u64: the values below `STEPS`, and 58 powers of two above.
+/// The number of bins for every u64: the values below `STEPS`, and 58 powers of two above.
 const BINS: usize = STEPS * (64 - STEP_BITS as usize + 1);
 
 /// Latencies in ns, in bins of 1/64 of their value.
@@ -28,7 +29,7 @@ fn bin(value: u64) -> usize {
     shift as usize * STEPS + (value >> shift) as usize
 }
 
-/// Middle of a bin, as fio has it.
+/// The middle of a bin, as in fio.
 fn middle(bin: usize) -> u64 {
     let shift = (bin / STEPS).saturating_sub(1);
     let step = (bin - shift * STEPS) as u64;
@@ -42,12 +43,12 @@ impl Latencies {
         self.max = self.max.max(ns);
     }
 
-    /// Longest so far; 0 if there is none.
+    /// The longest latency so far; 0 if there is none.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// As a histogram, for percentiles and records.
+    /// Converts to a histogram, for percentiles and records.
     pub fn histogram(&self) -> Histogram {
         let bins = self.bins.iter().enumerate();
         Histogram::new(bins.map(|(bin, &count)| (middle(bin), count)), self.min, self.max)

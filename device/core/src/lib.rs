@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared by the crates that measure, record and trace, so that none depends on another.
+//! The common parts of the crates that measure, record and trace, so that none depends on another.
 //!
 //! In reading order: users name a device by a [`device_name`], [`device`] finds it, and
 //! [`identity`] identifies it. [`knobs`] reads and sets the attributes of its queue, each a

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory that no page fault can hit: mapped, written once and locked before it is used.
+//! Memory without page faults: mapped, written once and locked before use. The recorder, the bench
+//! and `store` use it.
 //!
-//! Page-aligned, as direct I/O wants its buffers.
+//! It is page-aligned, as direct I/O requires.
 
 use std::ffi::c_void;
 use std::io;
@@ -14,33 +15,33 @@ use rustix::process::{Resource, getrlimit};
 /// Memory could not be mapped or locked.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The kernel has not enough memory.
+    /// The kernel does not have enough memory.
     #[error("cannot map {bytes} bytes of memory: {why}")]
     Map {
-        /// How much was asked for.
+        /// The requested size.
         bytes: usize,
         why: io::Error,
     },
-    /// Over RLIMIT_MEMLOCK, most often.
+    /// Mostly, RLIMIT_MEMLOCK is exceeded.
     #[error(
         "cannot lock {bytes} bytes of memory: {why}: raise the limit (ulimit -l, LimitMEMLOCK= in a \
          systemd unit), give the process CAP_IPC_LOCK, or switch locking off and accept page faults"
     )]
     Lock {
-        /// How much was asked for.
+        /// The requested size.
         bytes: usize,
         why: io::Error,
     },
 }
 
-/// Whether the process may lock so much more; none of it is used.
+/// Whether the process may lock this much more memory. Nothing stays locked.
 pub fn may_lock(bytes: u64) -> bool {
     let Ok(bytes) = usize::try_from(bytes) else { return false };
     let null = std::ptr::null_mut();
     // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
     let mapped = unsafe { mmap_anonymous(null, bytes, ProtFlags::empty(), MapFlags::PRIVATE) };
     let Ok(start) = mapped else { return false };
-    // SAFETY: the mapping was made above, and nothing else knows of it.
+    // SAFETY: the mapping was made above, and nothing else refers to it.
     unsafe {
         let locked = mlock_with(start, bytes, MlockFlags::ONFAULT);
         let unmapped = munmap(start, bytes);
@@ -48,14 +49,14 @@ pub fn may_lock(bytes: u64) -> bool {
     }
 }
 
-/// How much more the process may lock; None without a limit.
+/// The number of bytes that the process may still lock; None without a limit.
 pub fn lockable_bytes() -> Option<u64> {
     let limit = getrlimit(Resource::Memlock).current?;
-    // Who has CAP_IPC_LOCK may lock more.
+    // With CAP_IPC_LOCK, the limit does not apply.
     (!may_lock(limit.saturating_add(1))).then(|| limit.saturating_sub(locked_bytes()))
 }
 
-/// How much it has locked.
+/// The number of bytes that the process has locked.
 pub fn locked_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
@@ -63,7 +64,7 @@ pub fn locked_bytes() -> u64 {
     kib.unwrap_or(0) << 10
 }
 
-/// Locks a range that is mapped; the range stays locked until it is unmapped.
+/// Locks a mapped range. It stays locked until it is unmapped.
 pub fn lock(range: &mut [u8]) -> Result<(), MemoryError> {
     let bytes = range.len();
     // SAFETY: the range is a live, exclusive borrow; locking changes none of its bytes.
@@ -71,7 +72,7 @@ pub fn lock(range: &mut [u8]) -> Result<(), MemoryError> {
         .map_err(|error| MemoryError::Lock { bytes, why: error.into() })
 }
 
-/// A page-aligned buffer of its own mapping, zeroed.
+/// A page-aligned, zeroed buffer in a separate mapping.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     start: NonNull<u8>,
@@ -82,7 +83,7 @@ pub struct AlignedBuffer {
 unsafe impl Send for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// Maps `bytes` (at least one) with all pages present, locked if asked for.
+    /// Maps `bytes` (at least one) with all pages present, locked on request.
     pub fn new(bytes: usize, locked: bool) -> Result<AlignedBuffer, MemoryError> {
         let map_error = |why: io::Error| MemoryError::Map { bytes, why };
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
@@ -104,7 +105,7 @@ impl Deref for AlignedBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the mapping is live and initialised (zeroed by the kernel) for `bytes`.
+        // SAFETY: the mapping is live and initialized (zeroed by the kernel) for `bytes`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }

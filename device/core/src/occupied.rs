@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The users of a device, and its contents: checked before anything overwrites it.
+//! Finds the users of a device, and its contents. The bench and `store` check these before they
+//! overwrite a device.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,10 +8,10 @@ use std::path::Path;
 
 use crate::device::Device;
 
-/// Meaning of a store's signature.
+/// The meaning of a store's signature.
 pub const STORE: &str = "a store of steadyio";
 
-/// Magic numbers on disk: offset, bytes, what they mean. From the formats' own headers.
+/// Magic numbers on disk, from the formats' own headers: offset, bytes, meaning.
 const SIGNATURES: [(u64, &[u8], &str); 18] = [
     (510, &[0x55, 0xaa], "a boot sector (MBR or FAT)"),
     (512, b"EFI PART", "a GPT partition table"),
@@ -31,10 +32,10 @@ const SIGNATURES: [(u64, &[u8], &str); 18] = [
     (4_096, &[0xfc, 0x4e, 0x2b, 0xa9], "a software RAID member"),
     (4_096, &[0xc6, 0x85, 0x73, 0xf6], "a bcache device"),
 ];
-/// How much of a device [`signature`] looks at: up to the end of the last one.
+/// The number of bytes that [`signature`] examines: up to the end of the last signature.
 pub const HEAD_BYTES: u64 = 0x1_0048;
 
-/// What the device holds, if that can be told.
+/// The contents of the device, if recognized.
 pub fn held_data(device: &Device) -> io::Result<Option<String>> {
     let partitions = partitions(device);
     if !partitions.is_empty() {
@@ -55,7 +56,7 @@ pub fn signature(head: &[u8]) -> Option<&'static str> {
     known.find(|entry| found(entry)).map(|&(_, _, meaning)| meaning)
 }
 
-/// Kernel names of the device's partitions.
+/// The kernel names of the device's partitions.
 pub fn partitions(device: &Device) -> Vec<String> {
     let Ok(entries) = fs::read_dir(&device.sysfs) else { return Vec::new() };
     let mut names: Vec<String> = entries
@@ -67,13 +68,13 @@ pub fn partitions(device: &Device) -> Vec<String> {
     names
 }
 
-/// Who uses the device or a partition of it, as far as /proc and sysfs show.
+/// The users of the device or of its partitions, as far as /proc and sysfs show.
 pub fn users(device: &Device) -> String {
     let users = known_users(device);
     if users.is_empty() { "opened exclusively by another program".into() } else { users.join(", ") }
 }
 
-/// The same, one by one: mounts, swap, and devices that it is part of.
+/// The users as a list: mounts, swap, and devices above it.
 pub fn known_users(device: &Device) -> Vec<String> {
     let mut dirs = vec![device.sysfs.clone()];
     dirs.extend(partitions(device).iter().map(|name| device.sysfs.join(name)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whole numbers with limits, for serde; the TOML reader adds line and key to the message.
+//! Reads whole numbers with limits, for serde. The TOML reader adds line and key to the error.
+//! Specs and profiles use it.
 
 use std::fmt;
 
@@ -22,7 +23,7 @@ impl<const MIN: u64, const MAX: u64> Visitor<'_> for Bounds<MIN, MAX> {
     }
 }
 
-/// Reads a whole number from `MIN` to `MAX`; the error names the value and both limits.
+/// Reads a whole number from `MIN` to `MAX`. The error names the value and both limits.
 pub fn bounded<'de, D, const MIN: u64, const MAX: u64>(de: D) -> Result<u64, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real-time scheduling and I/O priority of the calling thread: for recorders, loads, programs with
-//! declared tasks, and for the reader of a trace; and scheduling of other threads: for the kernel's
-//! workers.
+//! Sets the real-time scheduling and the I/O priority of the calling thread, for recorders, loads,
+//! programs with declared tasks, and the reader of a trace. It also sets the scheduling of other
+//! threads, for [`super::kworkers`].
 
 use std::io;
 
-/// How a thread is scheduled.
+/// The scheduling of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheduling {
-    /// As in `sched_setscheduler(2)`.
+    /// The policy, as in `sched_setscheduler(2)`.
     policy: i32,
     priority: i32,
 }
@@ -23,7 +23,7 @@ pub fn set_fifo_of(thread: u32, priority: u8) -> io::Result<()> {
     set_scheduling_of(thread, Scheduling { policy: libc::SCHED_FIFO, priority: priority.into() })
 }
 
-/// What [`scheduling_of`] gave.
+/// Restores the result of [`scheduling_of`].
 pub fn set_scheduling_of(thread: u32, scheduling: Scheduling) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: scheduling.priority };
     // SAFETY: the structure lives through the call.
@@ -33,7 +33,7 @@ pub fn set_scheduling_of(thread: u32, scheduling: Scheduling) -> io::Result<()> 
     }
 }
 
-/// A thread's policy and priority; its nice value stays when they change.
+/// A thread's policy and priority. Its nice value stays when they change.
 pub fn scheduling_of(thread: u32) -> io::Result<Scheduling> {
     let thread = number(thread)?;
     // SAFETY: no memory is passed.
@@ -54,8 +54,9 @@ pub const IO_CLASS_REAL_TIME: u8 = 1;
 pub const IO_CLASS_BEST_EFFORT: u8 = 2;
 pub const IO_CLASS_IDLE: u8 = 3;
 
-/// Sets the I/O priority of the calling thread; class 0, level 0: as its CPU priority says. A service
-/// that systemd has given this priority may have no right to set it, and needs none.
+/// Sets the I/O priority of the calling thread. Class 0, level 0: follow the CPU priority. If
+/// systemd has set the same priority for a service, nothing is set, because the service may have no
+/// right to.
 pub fn set_io_priority(class: u8, level: u8) -> io::Result<()> {
     const WHO_PROCESS: libc::c_int = 1;
     // linux/ioprio.h

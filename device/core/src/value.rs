@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The value of a knob, which is a number or a word.
+//! The value of a knob: a number or a word. Workloads, records and [`super::knobs`] use it.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ impl fmt::Display for Value {
 }
 
 impl Value {
-    /// Number if the text is one, else word; the inverse of `to_string`.
+    /// A number if the text is one, else a word; the inverse of `to_string`.
     pub fn from_text(text: &str) -> Value {
         match text.parse::<i64>() {
             Ok(number) if number.to_string() == text => Value::Number(number),
