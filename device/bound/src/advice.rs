@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which single change shortens a task's bound most.
+//! Finds the single change that shortens a task's bound most. `steady bound` prints it.
 
 use crate::analysis::{Response, responses};
 use crate::device::Device;
@@ -8,12 +8,12 @@ use crate::tasks::TaskSet;
 /// A change, and the task's bound with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// As it is written in the file.
+    /// The change, in the words of the file.
     pub what: String,
     pub bound_ns: u64,
 }
 
-/// The best change for each task; None: no change that is known here helps.
+/// The best change for each task; None: no known change helps.
 pub fn changes(device: &Device, set: &TaskSet, now: &[Response]) -> Vec<Option<Change>> {
     let of_all: Vec<(String, Vec<Response>)> = for_all(set)
         .into_iter()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Response-time analysis of k2: the longest wait of a task, term by term.
+//! Response-time analysis of k2: the longest wait of a task, term by term. `steady bound`, `search`
+//! and `advice` call it.
 //!
 //! k2 serves real-time levels in order and never preempts the device. That is fixed priorities
 //! without preemption (Davis, Burns, Bril, Lukkien: Controller Area Network schedulability
@@ -16,33 +17,34 @@ use crate::commands::{
 use crate::device::{Around, Device, Op};
 use crate::tasks::{BackgroundOp, Task, TaskSet};
 
-/// Bounds that use each other are computed again at most so often; each time they are bounds.
+/// The limit of rounds in which bounds that depend on each other are computed again. The results of
+/// each round are valid bounds.
 const ROUNDS_MAX: usize = 16;
-/// A window as long as this, or so many jobs in a row, is taken for one without end.
+/// A window of this length, or this number of jobs in a row, counts as unbounded.
 const WINDOW_NS_MAX: u64 = 600_000_000_000;
 const JOBS_MAX: u64 = 10_000;
 
-/// What a job waits for at most, in ns; the bound is their sum.
+/// The longest waits of a job, in ns. Their sum is the bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// Its own I/Os on the device, and those of its jobs before, if they are late.
+    /// Its own I/Os on the device, and those of its earlier jobs, if these are late.
     pub own: u64,
-    /// Computing.
+    /// Computing time.
     pub cpu: u64,
-    /// Requests of its level that came before.
+    /// Earlier requests of its level.
     pub same_level: u64,
     /// Requests of higher levels, until its last request starts.
     pub higher_levels: u64,
-    /// What the device has when an I/O comes: pieces of background, requests of lower levels, a
-    /// command of a lane.
+    /// The commands in the device when an I/O comes: pieces of background, requests of lower
+    /// levels, a command of a lane.
     pub blocking: u64,
-    /// Flushes of the background, which bypass k2, without the writing back of the cache.
+    /// Flushes of the background, which bypass k2, without the write-back of the cache.
     pub flush: u64,
     /// Background that has waited for `background_wait_ms_max`.
     pub background_wait: u64,
-    /// Pauses of the flash and the writing back of the cache, from all that is written meanwhile.
+    /// Pauses of the flash and the write-back of the cache, for all data written meanwhile.
     pub stalls: u64,
-    /// Taken off: how much later than the first the last of several jobs comes.
+    /// The delay of the last of several jobs behind the first, which is subtracted.
     pub later: u64,
 }
 
@@ -62,17 +64,18 @@ impl Terms {
     }
 }
 
-/// Of one task.
+/// The response of one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
-    /// From a job's time to the end of its last I/O. None: no bound, as the work may pile up.
+    /// The time from a job's arrival to the end of its last I/O. None: no bound, as the work may
+    /// pile up.
     pub job: Option<Terms>,
-    /// Of one I/O, from when the thread begins it.
+    /// The time of one I/O, from the moment at which the thread begins it.
     pub io: Option<Terms>,
 }
 
 impl Response {
-    /// None: there is none.
+    /// The bound; None if there is none.
     pub fn bound_ns(&self) -> Option<u64> {
         self.job.map(|terms| terms.sum())
     }
@@ -82,10 +85,10 @@ impl Response {
     }
 }
 
-/// A response for each task, in the order of the set.
+/// The response of each task, in the order of the set.
 ///
-/// How many requests of other tasks come in a window depends on their bounds. So all are computed
-/// again with the bounds that are known, until none changes.
+/// The number of other tasks' requests in a window depends on the bounds of these tasks. So all
+/// bounds are computed again with the known ones, until none changes.
 pub fn responses(device: &Device, set: &TaskSet) -> Vec<Response> {
     let load = Load::new(device, set);
     let mut found = vec![Response { job: None, io: None }; set.tasks.len()];
@@ -109,32 +112,32 @@ pub fn responses(device: &Device, set: &TaskSet) -> Vec<Response> {
 struct Load<'a> {
     device: &'a Device,
     set: &'a TaskSet,
-    /// Of each task: its I/O as a whole, its requests, and how often it waits for the device: a durable write and the
-    /// flush behind it come one after the other.
+    /// For each task: the work of a whole I/O, its requests, and the number of waits for the
+    /// device. A durable write and the flush after it are two waits.
     whole: Vec<Work>,
     parts: Vec<Vec<Work>>,
     waits: Vec<u64>,
-    /// Of each task: what the device may get of one I/O at most, requests and their pieces.
+    /// For each task: the highest number of commands per I/O, counting requests and their pieces.
     commands: Vec<u64>,
-    /// Commands of the background, those that take longest in some way.
+    /// The commands of the background that take longest in some way.
     background: Vec<Work>,
-    /// The same of a lane. k2 does not cut them.
+    /// The same for a lane, whose commands k2 does not cut.
     lane: Vec<Work>,
     flush: Work,
-    /// The largest write that goes into the cache, in KiB; 0: none does.
+    /// The largest write into the cache, in KiB; 0: none.
     write_kib_max: u64,
     /// The longest time from a flush of the background to its end.
     flushed_ns: u64,
-    /// Of declared tasks.
+    /// The limits with declared tasks.
     declared: Option<Declared>,
 }
 
-/// What holds if k2 cuts what is below a declared task so that it blocks no request for longer. A
-/// command of a lane is not cut.
+/// The limits if k2 cuts everything below a declared task so that no request is blocked for longer.
+/// A command of a lane is not cut.
 struct Declared {
-    /// Of each task, for how long lower levels block a request.
+    /// For each task, the longest time for which lower levels block a request.
     blocks_ns: Vec<u64>,
-    /// The last piece of a request, which starts when the window ends: at least so long.
+    /// The shortest time of a request's last piece, which starts when the window ends.
     last_ns: Vec<u64>,
 }
 
@@ -182,8 +185,8 @@ impl<'a> Load<'a> {
         load
     }
 
-    /// A flush waits for the commands that the device has, and for the flush before it. The kernel
-    /// makes one of those that come meanwhile.
+    /// The longest time of a flush. It waits for the commands in the device, and for the previous
+    /// flush. The kernel merges flushes that come meanwhile.
     fn flushed_ns(&self) -> u64 {
         let commands = self.parts.iter().flatten().chain(&self.background).chain(&self.lane);
         let longest = most_of(commands.map(|command| (command, 1)), 1) * self.set.k2.inflight_max;
@@ -200,7 +203,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// The longest of any number of jobs in a row that are each late for the next.
+    /// The longest response in any number of successive jobs, each of which delays the next.
     fn job(&self, index: usize, found: &[Response]) -> Option<Terms> {
         let task = &self.set.tasks[index];
         let (period_ns, jitter_ns) = (task.period_us * 1_000, task.jitter_us * 2_000);
@@ -223,8 +226,8 @@ impl<'a> Load<'a> {
         None
     }
 
-    /// The share of the time that a task's jobs and all that they wait for take in the long run,
-    /// without stalls, if each is late for the next. Above 1 they pile up.
+    /// The share of the time, in the long run and without stalls, for a task's jobs and everything
+    /// they wait for, if each job delays the next. Above 1 they pile up.
     fn share(&self, index: usize, found: &[Response]) -> f64 {
         let task = &self.set.tasks[index];
         let period_ns = task.period_us as f64 * 1e3;
@@ -265,15 +268,15 @@ impl<'a> Load<'a> {
         (tasks_ns + blocking_ns.min(blocks_ns)) / period_ns
     }
 
-    /// The longest time that so many jobs of a task take, one right after the other, with what blocks
-    /// them longest. `from_ns`: what fewer jobs take.
+    /// The longest time of this number of successive jobs of a task, with the longest blocking.
+    /// `from_ns`: the time of fewer jobs.
     fn window(&self, index: usize, jobs: u64, from_ns: u64, found: &[Response]) -> Option<Terms> {
         let task = &self.set.tasks[index];
         let window = Window { ios: jobs * task.ios, batches: jobs * task.batches(), from_ns };
         self.longest(index, &window, found)
     }
 
-    /// The same of one batch of I/Os.
+    /// The same for one batch of I/Os.
     fn batch(&self, index: usize, found: &[Response]) -> Option<Terms> {
         let ios = self.set.tasks[index].at_once;
         self.longest(index, &Window { ios, batches: 1, from_ns: 0 }, found)
@@ -286,7 +289,7 @@ impl<'a> Load<'a> {
         {
             return self.window_with(index, window, None, found);
         }
-        // Of one command each is looked at, since a short write may stall the flash.
+        // Each single command is tried, because a short write may stall the flash.
         let mut longest = Terms::default();
         let nothing = Work::default();
         let others = self.background.iter().chain(&self.lane).chain([&nothing]);
@@ -299,8 +302,8 @@ impl<'a> Load<'a> {
         Some(longest)
     }
 
-    /// The window grows until all requests that come in it are done in it. `blocking`: the command
-    /// that blocks it, if it is only one.
+    /// The window grows until all requests that come in it also end in it. `blocking`: the command
+    /// that blocks it, if there is only one.
     fn window_with(
         &self,
         index: usize,
@@ -326,7 +329,8 @@ impl<'a> Load<'a> {
             let flush = self.flushes(task.level, start_ns);
             let forced = self.forced(index, start_ns);
             let all = own + same_level + blocking + higher + flush + forced;
-            // Others write next to this task's own commands, too, with several in flight or past k2.
+            // With several commands in flight, or durable writes that bypass k2, other writes
+            // overlap with this task's own commands.
             let bypasses = is_flushed(self.device, task) && self.device.overlaps_durable(self.set);
             let overlaps = self.set.k2.inflight_max > 1 || bypasses;
             let between_ns = if overlaps { total_ns } else { cpu_ns };
@@ -351,8 +355,8 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// How many jobs of a task can be at work in a window whose last request starts after
-    /// `start_ns`. None: its bound is not known.
+    /// The number of a task's jobs that can be active in a window whose last request starts after
+    /// `start_ns`. None: its bound is unknown.
     fn jobs_in(&self, index: usize, start_ns: u64, found: &[Response]) -> Option<u64> {
         let task = &self.set.tasks[index];
         let carried_ns = found[index].job?.sum();
@@ -360,7 +364,7 @@ impl<'a> Load<'a> {
         Some(from_ns / (task.period_us * 1_000) + 1)
     }
 
-    /// I/Os of a task that a window can meet, if at most one batch can be met at each wait.
+    /// The number of a task's I/Os that can be in a window, if there is at most one batch per wait.
     fn ios_met(&self, index: usize, waits: u64, start_ns: u64, found: &[Response]) -> u64 {
         let task = &self.set.tasks[index];
         let at_waits = waits.saturating_mul(task.at_once);
@@ -368,7 +372,8 @@ impl<'a> Load<'a> {
         jobs.map_or(at_waits, |jobs| jobs.saturating_mul(task.ios).min(at_waits))
     }
 
-    /// Each time that a task waits, each other thread of its level has one batch in front at most.
+    /// The work of the same level: at each wait of the task, each other thread of its level has at
+    /// most one batch in front.
     fn same_level(&self, index: usize, waits: u64, start_ns: u64, found: &[Response]) -> Work {
         let level = self.set.tasks[index].level;
         let others = (0..self.set.tasks.len())
@@ -386,17 +391,17 @@ impl<'a> Load<'a> {
         self.lower_tasks(index).flat_map(|other| &self.parts[other])
     }
 
-    /// Commands of lower levels and of the background that the device may have when the task
-    /// begins to wait. With room for several, one more may slip in between two requests of the same
-    /// batch, or between two pieces of a request.
+    /// The number of commands of lower levels and of the background that can be in the device when
+    /// the task begins to wait. With several in flight, one more may slip in between two requests
+    /// of the same batch, or between two pieces of a request.
     fn blocking_max(&self, index: usize) -> u64 {
         let inflight_max = self.set.k2.inflight_max;
         let commands = self.set.tasks[index].at_once * self.commands[index];
         if inflight_max > 1 { inflight_max + commands - 1 } else { 1 }
     }
 
-    /// What blocks the task in all its waits: the longest times and the largest writes together, of
-    /// tasks no more than come in the window.
+    /// The work that blocks the task in all its waits: the longest times together with the largest
+    /// writes, of at most as many tasks as come in the window.
     fn blocking(&self, index: usize, waits: u64, start_ns: u64, found: &[Response]) -> Work {
         let places = waits.saturating_mul(self.blocking_max(index));
         let of_task = |other: usize| {
@@ -406,20 +411,20 @@ impl<'a> Load<'a> {
         let others = self.background.iter().chain(&self.lane).map(|command| (command, places));
         let most = most_of(self.lower_tasks(index).flat_map(of_task).chain(others), places);
         let Some(declared) = &self.declared else { return most };
-        // Of each, only the end is in the way; but a stall may be there.
+        // Only the end of each command blocks, but it may include a stall.
         let blocks_ns = declared.blocks_ns[index].saturating_mul(self.waits_blocked(index, waits));
         Work { ns: most.ns.min(blocks_ns), ..most }
     }
 
-    /// How often a declared task can be blocked in so many waits: with several in flight, again
-    /// before each further command of a batch.
+    /// The number of times that a declared task can be blocked in this number of waits. With
+    /// several in flight, it can be blocked again before each further command of a batch.
     fn waits_blocked(&self, index: usize, waits: u64) -> u64 {
         let slipped_in = self.blocking_max(index) - self.set.k2.inflight_max;
         waits.saturating_mul(1 + slipped_in)
     }
 
-    /// Requests of higher levels that come until the last request starts, and those of jobs that
-    /// were not done when the window began. None: they pile up.
+    /// Requests of higher levels that come until the last request starts, and those of unfinished
+    /// jobs from before the window. None: they pile up.
     fn higher_levels(&self, level: u64, start_ns: u64, found: &[Response]) -> Option<Work> {
         let jump = self.jump_after_others(level);
         let mut sum = Work::default();
@@ -433,8 +438,7 @@ impl<'a> Load<'a> {
         Some(sum)
     }
 
-    /// What the rest of a request costs because something came between its pieces, which are
-    /// neighbours otherwise.
+    /// The cost of an interruption between adjacent pieces of a request.
     fn jump_after_others(&self, level: u64) -> Work {
         let cut = self.set.tasks.iter().filter(|task| task.level <= level);
         let jumps = cut.filter_map(|task| jump_once_ns(self.device, self.set, task));
@@ -446,18 +450,18 @@ impl<'a> Load<'a> {
         let Some(distance_us) = distance_us else { return Work::default() };
         let (distance_ns, carried_ns) = (distance_us * 1_000, self.flushed_ns);
         let came = start_ns.saturating_add(carried_ns) / distance_ns + 1;
-        // One at work when the window begins, and one that waits for it.
+        // One may be in progress when the window begins, and one may wait for it.
         (self.flush + self.jump_after_others(level)) * came.min(start_ns / distance_ns + 3)
     }
 
-    /// Background that is served before real-time, since it has waited for so long.
+    /// Background that is served before real-time, because it has waited for too long.
     fn forced(&self, index: usize, start_ns: u64) -> Work {
         let wait_ns = self.set.k2.background_wait_ms_max * 1_000_000;
         if wait_ns == 0 {
             return Work::default();
         }
-        // Background that was with the device when the window began, and blocks, waits from its end
-        // on. If none was, only lower levels can have blocked.
+        // Background that blocks, because it was in the device when the window began, waits again
+        // from its end. Otherwise only lower levels can block.
         let at_once = u64::from(self.lower_tasks(index).next().is_some());
         let pieces = start_ns / wait_ns + at_once;
         if pieces == 0 {
@@ -467,7 +471,8 @@ impl<'a> Load<'a> {
         let longest_ns = self.background.iter().map(|command| command.ns).max().unwrap_or(0);
         let (piece_ns, jump_ns) = match &self.declared {
             None => (longest_ns, 0),
-            // The task waits, so each is cut for it. What goes on afterwards jumps back.
+            // While the task waits, each forced request is cut for it. The rest that continues
+            // afterwards jumps back.
             Some(declared) => {
                 let jump = self.jump_after_others(self.set.tasks[index].level);
                 (longest_ns.min(declared.blocks_ns[index]), jump.ns)
@@ -478,9 +483,9 @@ impl<'a> Load<'a> {
     }
 }
 
-/// The most that forced pieces take, each with a jump after it. Each starts `wait_ns` or more after
-/// the end of the one before it, and the last one starts in the window. So all but the last fill the
-/// window at most, less these waits.
+/// The longest time of forced pieces, each followed by a jump. Each starts at least `wait_ns` after
+/// the end of the previous one, and the last one starts in the window. So all except the last take
+/// at most the window minus these waits.
 fn forced_ns(window_ns: u64, wait_ns: u64, piece_ns: u64, jump_ns: u64) -> u64 {
     let pieces_max = window_ns / wait_ns + 1;
     let of = |pieces: u64| {
@@ -488,7 +493,7 @@ fn forced_ns(window_ns: u64, wait_ns: u64, piece_ns: u64, jump_ns: u64) -> u64 {
         let all_ns = pieces.saturating_mul(piece_ns).min(piece_ns.saturating_add(rest_ns));
         all_ns.saturating_add(pieces.saturating_mul(jump_ns))
     };
-    // It grows up to as many as fit if all are as long as can be. More are shorter, but jump.
+    // The time grows up to the number that fit at full length. More of them are shorter, but jump.
     let longest = window_ns / wait_ns.saturating_add(piece_ns) + 1;
     let counts = [longest, longest + 1, pieces_max].map(|pieces| of(pieces.min(pieces_max)));
     counts.into_iter().fold(0, u64::max)
@@ -519,16 +524,15 @@ impl Declared {
     }
 }
 
-/// I/Os of a task that are looked at together, the batches that they are submitted in, and how long
-/// they take at least.
+/// A task's I/Os that are analyzed together, their batches, and their shortest time.
 struct Window {
     ios: u64,
     batches: u64,
     from_ns: u64,
 }
 
-/// The most that `places` commands can take of each: of time, of KiB written, and so on. Of
-/// each command there are so many.
+/// The highest value, per property, that `places` commands can have: of time, of KiB written, and
+/// so on. Each command has a number of copies.
 fn most_of<'a>(commands: impl Iterator<Item = (&'a Work, u64)>, places: u64) -> Work {
     let commands: Vec<(&Work, u64)> = commands.collect();
     let most = |what: fn(&Work) -> u64| {
@@ -555,7 +559,8 @@ fn most_of<'a>(commands: impl Iterator<Item = (&'a Work, u64)>, places: u64) -> 
 mod tests {
     use super::forced_ns;
 
-    /// The most of any number of pieces, each as long as the window leaves it, by trying all lengths.
+    /// The longest time of any number of pieces, each as long as the window allows, found by trying
+    /// all lengths.
     fn tried(window: u64, wait: u64, piece: u64, jump: u64) -> u64 {
         let after = |length: u64| match window.checked_sub(length + wait) {
             Some(left) => length + tried(left, wait, piece, jump),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where stalls of the device are most of a bound no knob helps: the program needs a buffer.
+//! The buffer that a program needs if stalls of the device are most of a bound, because no knob
+//! helps then. `steady bound` prints it.
 
 use crate::analysis::Terms;
 use crate::tasks::Task;
@@ -7,12 +8,12 @@ use crate::tasks::Task;
 const NS_PER_US: u64 = 1_000;
 const KIB: u64 = 1_024;
 
-/// Room for the data that come, or are used, while a task waits.
+/// The memory for data that arrives, or is consumed, while a task waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffer {
-    /// In the long run.
+    /// The rate in the long run.
     pub bytes_s: u64,
-    /// The rate for as long as the bound.
+    /// The amount at that rate during the bound.
     pub bytes: u64,
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The commands that requests become: how large they are, and how long the device may take for them.
+//! Computes the commands that requests become: their sizes, and the longest time of the device for
+//! them. `analysis` and `declared` call it.
 
 use crate::Work;
 use crate::device::{Device, Op};
 use crate::tasks::{BackgroundOp, Task, TaskOp, TaskSet};
 
-/// k2 cuts nothing smaller (`K2_PIECE_MIN`).
+/// The smallest piece of k2 (`K2_PIECE_MIN`).
 pub const PIECE_KIB_MIN: u64 = 4;
 
 pub fn host_ns(set: &TaskSet) -> u64 {
@@ -18,8 +19,8 @@ pub fn limit_ns(device: &Device, set: &TaskSet, op: Op, kib: u64) -> u64 {
     base_ns + host_ns(set) + kib * per_kib_ns
 }
 
-/// The least that a request of a task is cut into, but for the last piece; None: it is not cut, as
-/// no declared task is above it.
+/// The smallest size into which a task's request is cut, except the last piece. None: it is not
+/// cut, because no declared task is above it.
 pub fn task_cut_kib(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
     if set.k2.rt_block_us == 0 {
         return None;
@@ -29,7 +30,7 @@ pub fn task_cut_kib(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> 
     Some(cut_kib(device, set, task_op(task), block_us))
 }
 
-/// The largest piece that ends in time by the limits, in units of the smallest, or a smallest one.
+/// The largest piece that ends in time by the limits, in units of the smallest; at least one unit.
 pub fn cut_kib(device: &Device, set: &TaskSet, op: Op, block_us: u64) -> u64 {
     let (base_ns, per_kib_ns) = device.limit(op);
     let room_ns = (block_us * 1_000).saturating_sub(base_ns + host_ns(set));
@@ -37,9 +38,9 @@ pub fn cut_kib(device: &Device, set: &TaskSet, op: Op, block_us: u64) -> u64 {
     (kib - kib % PIECE_KIB_MIN).max(PIECE_KIB_MIN)
 }
 
-/// The jump to a request of a task that is cut, if its pieces are neighbours: with one in flight
-/// nothing comes between them but requests of higher levels, flushes, and background that is forced.
-/// `None`: each piece is counted with a jump.
+/// The jump to a request of a task that is cut, if its pieces are adjacent. With one command in
+/// flight, only requests of higher levels, flushes and forced background can come between them.
+/// `None`: each piece counts with a jump.
 pub fn jump_once_ns(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
     let is_cached = task.op == TaskOp::Write && device.has_cache();
     if set.k2.inflight_max > 1 || is_cached {
@@ -53,8 +54,8 @@ pub fn commands_of(device: &Device, set: &TaskSet, task: &Task) -> u64 {
     (0..task.parts(&set.k2)).map(|part| part_kib(task, set, part).div_ceil(piece_kib)).sum()
 }
 
-/// A request, in pieces of `piece_kib` at least. Small pieces may go into the cache where the whole
-/// would not, and large ones past it.
+/// The work of a request, in pieces of at least `piece_kib`. Small pieces may go into the cache if
+/// the whole would bypass it.
 pub fn request(
     device: &Device,
     set: &TaskSet,
@@ -85,7 +86,7 @@ pub fn part_kib(task: &Task, set: &TaskSet, part: u64) -> u64 {
     (task.kib - part * set.k2.max_sectors_kb).min(set.k2.max_sectors_kb)
 }
 
-/// Whether the kernel sends a flush behind each of its writes.
+/// Whether the kernel sends a flush after each of its writes.
 pub fn is_flushed(device: &Device, task: &Task) -> bool {
     task.durable && device.has_cache()
 }
@@ -98,8 +99,8 @@ pub fn task_op(task: &Task) -> Op {
     }
 }
 
-/// A background request may be of any size up to its largest. A write that goes into the cache
-/// may be worse than a larger one, which bypasses it.
+/// The commands of the background. A request may have any size up to the largest. A write into the
+/// cache may take longer than a larger one, which bypasses it.
 pub fn background_commands(device: &Device, set: &TaskSet) -> Vec<Work> {
     let Some(background) = &set.background else { return Vec::new() };
     let kib = piece_kib(set);
@@ -121,7 +122,7 @@ pub fn background_commands(device: &Device, set: &TaskSet) -> Vec<Work> {
     commands.into_iter().map(|(op, kib)| device.command(op, kib)).collect()
 }
 
-/// Commands of a lane may be of any size up to the longest, and durable.
+/// The commands of a lane. They may have any size up to the longest, and may be durable.
 pub fn lane_commands(device: &Device, set: &TaskSet) -> Vec<Work> {
     let Some(lane) = &set.lane else { return Vec::new() };
     let mut commands = Vec::new();
@@ -136,8 +137,8 @@ pub fn lane_commands(device: &Device, set: &TaskSet) -> Vec<Work> {
     commands.into_iter().map(|(op, kib)| device.command(op, kib)).collect()
 }
 
-/// The most that the device gets of a background request at once. A plug merges what lies side by
-/// side before k2 sees it.
+/// The largest piece that the device gets of a background request. A plug merges adjacent requests
+/// before k2 sees them.
 pub fn piece_kib(set: &TaskSet) -> u64 {
     let Some(background) = &set.background else { return 0 };
     let merged_kib = if background.merges { u64::MAX } else { background.kib };

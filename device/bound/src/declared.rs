@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The declarations of a task set with `rt_block_us`: limits of the device's times, and each task.
+//! Makes the declarations of a task set with `rt_block_us`: the limits of the device's times, and
+//! each task. `steady bound` prints them.
 
 use steadyio_core::declared::{Owner, Task as Declaration};
 
@@ -29,7 +30,7 @@ pub fn device_limits(device: &Device, set: &TaskSet) -> Result<String, BoundErro
     Ok(format!("{} {}", words("read", Op::Read)?, words("write", Op::Write)?))
 }
 
-/// The declaration of a task. `found`: its bound, as the flush of a durable write ends no job.
+/// The declaration of a task. `found`: its bound. The flush of a durable write does not end a job.
 fn declaration(
     device: &Device,
     set: &TaskSet,
@@ -55,7 +56,7 @@ fn declaration(
     })
 }
 
-/// Of each task, in their order.
+/// The declarations of all tasks, in order.
 pub fn declarations(
     device: &Device,
     set: &TaskSet,

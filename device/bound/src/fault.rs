@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A value of a file that cannot be used, and its line.
+//! An invalid value in a file, with its line. All parsers of this crate use it.
 
 use toml_edit::{Document, Item, TableLike};
 
@@ -8,9 +8,9 @@ use crate::BoundError;
 /// The text of an error, and its place.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// Keys and, in arrays, places from 0, with `/` between them: `task/2/jitter_us`.
+    /// Keys, and for arrays indices from 0, separated by `/`: `task/2/jitter_us`.
     place: String,
-    /// Names the value and its range.
+    /// The value and its range, in words.
     text: String,
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn fault<T>(place: impl Into<String>, text: impl Into<String>) -> Res
 }
 
 impl Fault {
-    /// With the number of the line in this file.
+    /// Adds the number of the line in this file.
     pub(crate) fn in_file(self, file: &str) -> BoundError {
         match line_of(file, &self.place) {
             Some(line) => BoundError(format!("line {line}: {}", self.text)),
@@ -29,13 +29,13 @@ impl Fault {
 }
 
 impl From<Fault> for BoundError {
-    /// Of a set that is in no file.
+    /// For a set that is not in a file.
     fn from(fault: Fault) -> BoundError {
         BoundError(fault.text)
     }
 }
 
-/// Of the last part of the place that the file has.
+/// The line of the last part of the place that the file has.
 fn line_of(file: &str, place: &str) -> Option<usize> {
     let document = Document::parse(file).ok()?;
     let mut start = None;
@@ -55,7 +55,7 @@ enum Inside<'a> {
 }
 
 impl<'a> Inside<'a> {
-    /// Its start, and the item itself.
+    /// The start of the item, and the item itself.
     fn step(self, step: &str) -> Option<(Option<usize>, Inside<'a>)> {
         let start = |span: Option<std::ops::Range<usize>>| span.map(|span| span.start);
         if let Ok(place) = step.parse::<usize>() {

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What deadlines cost the background: an estimate from usual times, not a bound.
+//! Estimates the cost of deadlines for the background. It uses usual times, so the result is not a
+//! bound. `steady bound` prints it, and `search` minimizes it.
 
 use crate::commands::{cut_kib, host_ns, piece_kib, task_op};
 use crate::device::{Device, Op};
 use crate::tasks::{Background, BackgroundOp, Task, TaskSet};
 
-/// The part of the background's throughput that k2's cuts take, 0 to 1.
+/// The share of the background's throughput that k2's cuts take, 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loss {
-    /// By each declared task, in the order of the set; of `split_kib` nothing is a task's.
+    /// The share per declared task, in the order of the set. `split_kib` belongs to no task.
     pub tasks: Vec<f64>,
     pub all: f64,
 }
 
-/// `None`: there is no background, or a usual time is not known.
+/// The loss; `None` without background, or if a usual time is unknown.
 ///
-/// A background whose requests are cut to one size loses what small commands lose. One that is cut
-/// for declared tasks loses that while a job may come, which is 2 jitter + think before it on
-/// average, and one command per job, the one whose piece ends in time.
+/// A background whose requests are cut to one size loses the overhead of small commands. With
+/// declared tasks, it is cut only while a job may come, which is 2 jitter + think before the job on
+/// average, and for one more command per job, whose piece ends in time.
 pub fn loss(device: &Device, set: &TaskSet) -> Option<Loss> {
     let background = set.background.as_ref()?;
     let mut uncut = set.clone();
@@ -43,7 +44,7 @@ fn usual_us(device: &Device, set: &TaskSet, op: Op, kib: u64) -> Option<f64> {
     Some((usual_ns + host_ns(set)) as f64 / 1e3)
 }
 
-/// Of both operations, if it reads and writes.
+/// The average of both operations, if it reads and writes.
 fn background_us(device: &Device, set: &TaskSet, background: &Background, kib: u64) -> Option<f64> {
     let us = |op| usual_us(device, set, op, kib);
     match background.op {
@@ -64,7 +65,7 @@ fn lost_rate(
     Some(1.0 - us_per_kib(whole_kib)? / us_per_kib(kib)?)
 }
 
-/// The part of the time that the device works for a task.
+/// The share of the time in which the device works for a task.
 fn busy(device: &Device, set: &TaskSet, task: &Task) -> Option<f64> {
     let request_us = usual_us(device, set, task_op(task), task.kib)?;
     Some(task.ios as f64 * request_us / task.period_us as f64)

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What requests make the device do.
+//! The work of the device for a set of requests. `analysis` adds it up.
 
 use std::iter::Sum;
 use std::ops::{Add, Mul};
 
-/// Time on the device, and the data written meanwhile: stalls depend on the data, not on the time.
-/// Sums that do not fit are held at the largest number, which no window reaches.
+/// The time on the device, and the data written meanwhile, on which stalls depend. Sums that do not
+/// fit saturate at the largest number, which exceeds every window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
     pub ns: u64,
-    /// Onto the flash.
+    /// The data written to the flash, in KiB.
     pub written_kib: u64,
-    /// Into the volatile cache,
+    /// The data written into the volatile cache, in KiB.
     pub cached_kib: u64,
-    /// by so many writes.
+    /// The number of writes into the cache.
     pub cached_writes: u64,
-    /// Each writes back what the cache holds.
+    /// The number of flushes, each of which writes back the cache.
     pub flushes: u64,
 }
 

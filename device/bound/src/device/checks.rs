@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What no file of a device may say: values that contradict each other.
+//! Rejects files of devices whose values contradict each other. `spec` calls it.
 
 use super::Op;
 use super::spec::{Cost, DEVICE_SCHEMAS, Device, Seen};
@@ -9,13 +9,14 @@ use crate::tasks::check_name;
 const KIND: &str = "emmc";
 /// The largest command of a probe.
 const PROBED_KIB: u64 = 512;
-/// A fit is off by this much, of the longest command and in ns.
+/// The tolerance of a fit, in percent of the longest command and in ns.
 const FIT_PERCENT: u64 = 5;
 const FIT_NS: u64 = 1_000_000;
-/// Behind a durable write, in earlier versions of the probe a part of it.
+/// The number of flushes after a durable write, which earlier versions of the probe counted as a
+/// part of it.
 const FLUSHES_MAX: u64 = 3;
 
-/// Before the tables of a card are looked for: other kinds have others.
+/// Checks the kind, before a card's tables are read: other kinds have others.
 pub(super) fn kind(file: &toml::Table) -> Result<(), Fault> {
     let kind = file.get("kind").and_then(toml::Value::as_str).unwrap_or(KIND);
     if kind == KIND { Ok(()) } else { no_bound("kind", kind) }
@@ -154,7 +155,7 @@ fn pauses(device: &Device) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The longest command is in the model, or beyond it.
+/// Checks that the longest command is at most what the model and `beyond_ns` allow.
 fn longest(table: &str, seen: &Seen, allowed_ns: u64) -> Result<(), Fault> {
     let (longest_ns, beyond_ns) = (seen.longest_ns, seen.beyond_ns);
     let most_ns = allowed_ns + allowed_ns / 100 * FIT_PERCENT + FIT_NS + beyond_ns;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a command can take: a card's times, from the lab's device spec (`docs/devices.md`).
+//! The longest time of a command, from a card's times in a device spec of the lab
+//! (`docs/devices.md`) or a profile. `commands` and `analysis` call it.
 //!
-//! `spec` reads the file, and `checks` refuses contradictions; here are the times that follow.
+//! `spec` reads the file, and `checks` rejects contradictions. This file computes the times.
 
 mod checks;
 mod spec;
@@ -11,18 +12,18 @@ use crate::{BoundError, Work};
 use spec::Cost;
 pub use spec::{DEVICE_SCHEMAS, Device};
 
-/// What a command does, as far as its time depends on it.
+/// The kind of a command, as far as its time depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     Read,
     Write,
-    /// Past the cache: with FUA.
+    /// A write that bypasses the cache, with FUA.
     DurableWrite,
     Discard,
 }
 
 impl Device {
-    /// Whether the times of all that a task set does are known.
+    /// Checks that all times are known that a task set needs.
     pub fn check(&self, set: &TaskSet) -> Result<(), BoundError> {
         if set.writes() && !self.has_writes {
             return Err(BoundError(format!(
@@ -37,19 +38,20 @@ impl Device {
         self.check_durable(set)
     }
 
-    /// `None`: not known.
+    /// The kernel; `None` if unknown.
     fn kernel<'a>(&'a self, set: &'a TaskSet) -> Option<&'a str> {
         let profile = (!self.probe.kernel.is_empty()).then_some(self.probe.kernel.as_str());
         set.host.kernel.as_deref().or(profile)
     }
 
-    /// On 6.1 a durable write bypasses k2. k2 does not see that the task waits, and a device with a queue
-    /// takes background next to the write. The same if the kernel is not known.
+    /// Whether durable writes overlap with background. On 6.1 a durable write bypasses k2. k2 does
+    /// not see that the task waits, and a device with a queue accepts background at the same time.
+    /// An unknown kernel counts as 6.1.
     pub fn overlaps_durable(&self, set: &TaskSet) -> bool {
         !self.queue.is_empty() && self.kernel(set).is_none_or(is_6_1)
     }
 
-    /// On 6.1 writes with FUA go past k2, as large and as often as the background makes them.
+    /// On 6.1, the background's writes with FUA bypass k2, in any size and number.
     fn check_durable_background(&self, set: &TaskSet) -> Result<(), BoundError> {
         let Some(background) = &set.background else { return Ok(()) };
         if !background.durable || background.op == BackgroundOp::Read {
@@ -72,7 +74,8 @@ impl Device {
         )))
     }
 
-    /// The kernel sends a flush behind each durable write. It bypasses k2, as the write does on 6.1.
+    /// The kernel sends a flush after each durable write. The flush bypasses k2, like the write on
+    /// 6.1.
     fn check_durable(&self, set: &TaskSet) -> Result<(), BoundError> {
         let Some(durable) = set.tasks.iter().find(|task| task.durable) else { return Ok(()) };
         let fail = |name: &str, text: &str| {
@@ -82,7 +85,8 @@ impl Device {
                 self.name, durable.name
             )))
         };
-        // With more, commands pass the flush: docs/reference/bound.md, "Durable writes".
+        // With more in flight, commands overtake the flush: docs/reference/bound.md, "Durable
+        // writes".
         if set.k2.inflight_max > 1 {
             let text = format!("durable = true, inflight_max = {}: must be 1", set.k2.inflight_max);
             return fail(&durable.name, &text);
@@ -114,8 +118,8 @@ impl Device {
         Ok(())
     }
 
-    /// The longest that one command can take, without the stalls that [`Device::stalls_ns`] adds: it
-    /// starts anywhere, in a slow episode, all of it on one unit of the flash.
+    /// The longest time of one command, without the stalls that [`Device::stalls_ns`] adds. It
+    /// starts anywhere, in a slow episode, with all its data on one unit of the flash.
     pub fn command(&self, op: Op, kib: u64) -> Work {
         let slow = |slow_ns| if self.slow.length_us > 0 { slow_ns } else { 0 };
         let bus_ns = kib * self.card.bus_per_kib_ns;
@@ -141,8 +145,8 @@ impl Device {
         }
     }
 
-    /// No command of up to any size takes longer, wherever it ends, but for stalls: base, and per
-    /// KiB, in ns. Declared tasks rest on it.
+    /// The limit of the time of any command up to a size, without stalls: base, and per KiB, in ns.
+    /// Declared tasks depend on it.
     pub fn limit(&self, op: Op) -> (u64, u64) {
         let flash_op = if op == Op::Write { Op::DurableWrite } else { op };
         let base_ns = self.command(flash_op, 0).ns;
@@ -154,7 +158,7 @@ impl Device {
         (base_ns.max(self.cache.base_ns + self.card.status_ns), per_kib_ns.max(cached_ns))
     }
 
-    /// What such a command takes longer if it is not the neighbour of the one before.
+    /// The additional time of such a command if it is not adjacent to the previous one.
     pub fn jump_ns(&self, op: Op) -> u64 {
         match op {
             Op::Read => self.read.jump_ns,
@@ -164,8 +168,7 @@ impl Device {
     }
 
     /// The times that k2's look-ahead uses for such a command on the flash, in ns: its duration
-    /// without delays, and its longest additional time except for pauses. `None`: it was not
-    /// measured.
+    /// without delays, and its longest additional time except for pauses. `None`: not measured.
     pub fn model_ns(&self, op: Op, kib: u64) -> Option<(u64, u64)> {
         let (cost, status_ns) = match op {
             Op::Read => (&self.read, 0),
@@ -178,18 +181,18 @@ impl Device {
         Some((usual_ns, cost.jump_ns + cost.jitter_ns + slow_ns))
     }
 
-    /// A flush, without the time to write what the cache holds: [`Device::stalls_ns`] adds that.
+    /// A flush, without the time to write back the cache, which [`Device::stalls_ns`] adds.
     pub fn flush(&self) -> Work {
         Work { ns: self.flush.base_ns, flushes: 1, ..Work::default() }
     }
 
-    /// The largest write of up to `kib` that goes into the cache; 0: none does.
+    /// The largest write of up to `kib` that goes into the cache; 0: none.
     pub fn cached_kib_max(&self, kib: u64) -> u64 {
         kib.min(self.cache.kib)
     }
 
-    /// The probed disk: the kernel's name of the disk, its model, its size in bytes, and a hash of its
-    /// number. A spec of the lab says nothing of it.
+    /// The probed disk: the kernel's name of the disk, its model, its size in bytes, and a hash of
+    /// its number. A spec of the lab has none of these.
     pub fn probed(&self) -> Probed<'_> {
         let probe = &self.probe;
         Probed {
@@ -206,12 +209,14 @@ impl Device {
         self.has_writes
     }
 
-    /// Writes end in a cache that loses them with the power, and the kernel sends a flush behind each that is durable.
+    /// Whether writes end in a volatile cache, so that the kernel sends a flush after each durable
+    /// one.
     pub fn has_cache(&self) -> bool {
         self.cache.kib > 0
     }
 
-    /// The most that can be written, onto the flash or into the cache, in this time.
+    /// The largest amount of data that can be written, to the flash or into the cache, in this
+    /// time.
     pub fn written_kib_max(&self, ns: u64) -> u64 {
         let units = self.card.units.max(1);
         let flash_ns = self.write.per_kib_ns / units;
@@ -219,9 +224,9 @@ impl Device {
         ns / kib_ns.max(1)
     }
 
-    /// How often the cache is found full, at most, while it takes so much. From one such write to
-    /// the next, both included, more is written than it holds: `count` of them share a write with
-    /// each neighbour, and every second of the distances shares none.
+    /// The highest number of times that the cache is full while it takes this amount. From one such
+    /// write to the next, both included, more is written than it holds. Adjacent
+    /// distances share a write; every second distance shares none.
     fn found_full(&self, cached_kib: u64, write_kib_max: u64) -> u64 {
         if cached_kib <= self.cache.kib {
             return 1;
@@ -232,8 +237,8 @@ impl Device {
         sharing.min(pairs.saturating_mul(2).saturating_add(1))
     }
 
-    /// How often the cache is written back because it is full, and how much is written back in all: no more than it
-    /// held and took since.
+    /// How often the cache is written back because it is full, and the total amount: at most its
+    /// contents plus the new data.
     fn written_back(&self, work: Work, around: &Around) -> (u64, u64) {
         if !around.cache_is_used {
             return (0, 0);
@@ -252,8 +257,8 @@ impl Device {
         (full, each_full_kib.min(held_kib.saturating_add(work.cached_kib)))
     }
 
-    /// Time on top of the commands: pauses of the flash and the writing back of the cache, by how much
-    /// is written, and once the longest that a probe saw beyond these times.
+    /// The time in addition to the commands: pauses of the flash and the write-back of the cache,
+    /// which depend on the data written, and once the longest excess that a probe observed.
     pub fn stalls_ns(&self, work: Work, around: &Around) -> u64 {
         let (full, back_kib) = self.written_back(work, around);
         let full_ns = full.saturating_mul(self.flush.base_ns);
@@ -263,14 +268,14 @@ impl Device {
         back_ns.saturating_add(beyond_ns).saturating_add(pauses.saturating_mul(self.write.pause_ns))
     }
 
-    /// What the cache holds is written without the bus of a spec. A probe measures both together, and
-    /// splits them by how reads overlap: its parts of a write are only right as a sum.
+    /// The cost of writing back the cache, without the bus of a spec. A probe measures both
+    /// together, and separates them by the overlap of reads, so only the sum of its parts is exact.
     fn back_per_kib_ns(&self) -> u64 {
         let bus_ns = if self.is_profile() { self.card.bus_per_kib_ns } else { 0 };
         self.write.per_kib_ns + bus_ns
     }
 
-    /// The same device, which may take so much longer than these times, once.
+    /// The same device, which may exceed these times by `ns`, once.
     pub fn with_overrun(&self, ns: u64) -> Device {
         let mut device = self.clone();
         let seen = &mut device.seen;
@@ -292,7 +297,7 @@ fn is_6_1(kernel: &str) -> bool {
     kernel == "6.1" || kernel.starts_with("6.1.") || kernel.starts_with("6.1-")
 }
 
-/// The disk of a profile; empty or 0 where the profile does not say.
+/// The disk of a profile; empty or 0 if the profile has no value.
 #[derive(Debug, Clone, Copy)]
 pub struct Probed<'a> {
     pub disk: &'a str,
@@ -303,16 +308,17 @@ pub struct Probed<'a> {
     pub max_sectors_kb: Option<u64>,
 }
 
-/// What others may have done to the flash before the work that a window counts, and between its parts.
+/// The effect of others on the flash before the work in a window, and between its parts.
 #[derive(Debug, Clone, Copy)]
 pub struct Around {
-    /// The stretches of the window in which something waits; between them its thread computes.
+    /// The number of periods in the window in which the task waits; between them its thread
+    /// computes.
     pub waits: u64,
-    /// What others may write meanwhile without being waited for: while it computes, next to durable
-    /// writes that bypass k2, and with several commands in flight at any time.
+    /// The data that others may write meanwhile without the task waiting for it: while it computes,
+    /// during durable writes that bypass k2, and at any time with several commands in flight.
     pub between_kib: u64,
-    /// The largest write that goes into the cache, which it does not take when less is free.
+    /// The largest write into the cache; the cache rejects it when less is free.
     pub write_kib_max: u64,
-    /// Something is written into the cache.
+    /// Whether anything is written into the cache.
     pub cache_is_used: bool,
 }

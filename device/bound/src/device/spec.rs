@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file of a device: a spec of the lab, or a profile of `steady probe`.
+//! Parses the file of a device: a spec of the lab, or a profile of `steady probe`.
 
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -8,10 +8,10 @@ use steadyio_core::range::bounded;
 use super::checks;
 use crate::BoundError;
 
-/// The schemas that this version reads: of the lab's devices, and what `steady probe` writes.
+/// The supported schemas: that of the lab's devices, and that of `steady probe`.
 pub const DEVICE_SCHEMAS: [&str; 2] = ["steadyio.device/1", "steadyio.profile/1"];
-/// Of a time. An SD card may pause for seconds, and Linux waits for up to two minutes for an eMMC that
-/// tidies up.
+/// The limit of a time. An SD card may pause for seconds, and Linux waits for up to two minutes for
+/// an eMMC that does background operations.
 const LONGEST_NS: u64 = 600_000_000_000;
 const PERIOD_US_MAX: u64 = 1_000_000_000;
 const UNITS_MAX: u64 = 16;
@@ -20,7 +20,7 @@ const CACHE_KIB_MAX: u64 = 65_536;
 const PAUSE_KIB_MAX: u64 = 1 << 20;
 const RUNS_MAX: u64 = 16;
 
-/// A card. Of what the file says of its contents and identity nothing is looked at.
+/// A card. The parser skips the file's description of its contents and identity.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
@@ -36,7 +36,7 @@ pub struct Device {
     #[serde(default)]
     pub(super) queue: toml::Table,
     pub(super) read: Cost,
-    /// A profile of reads only has none.
+    /// The cost of writes; a profile of reads only has none.
     #[serde(default)]
     pub(super) write: Cost,
     #[serde(skip)]
@@ -49,7 +49,7 @@ pub struct Device {
     pub(super) cache: Cache,
     #[serde(default)]
     pub(super) slow: Slow,
-    /// No bound is known with either: nothing may be in them.
+    /// Tables that must be empty, because no bound is known with either.
     #[serde(default)]
     pub(super) stall: toml::Table,
     #[serde(default)]
@@ -60,7 +60,7 @@ pub struct Device {
     pub(super) _backing: toml::Table,
     #[serde(default, rename = "power")]
     pub(super) _power: toml::Table,
-    /// Of a profile.
+    /// The observations of a profile.
     #[serde(default)]
     pub(super) seen: AllSeen,
     #[serde(default)]
@@ -101,12 +101,12 @@ pub(super) struct Cost {
     pub(super) slow_ns: u64,
     #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
     pub(super) jitter_ns: u64,
-    /// Of writes only.
+    /// For writes only.
     #[serde(default, deserialize_with = "bounded::<_, 0, PAUSE_KIB_MAX>")]
     pub(super) pause_kib: u64,
     #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
     pub(super) pause_ns: u64,
-    /// Which writes jump: the worst case is that all do.
+    /// The number of writes that jump. It is ignored, because in the worst case all do.
     #[serde(default, rename = "runs", deserialize_with = "bounded::<_, 0, RUNS_MAX>")]
     _runs: u64,
 }
@@ -147,7 +147,7 @@ pub(super) struct Slow {
     pub(super) length_us: u64,
 }
 
-/// Of requests, without a scheduler.
+/// The limits of requests, without a scheduler.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Limits {
     pub(super) max_sectors_kb: Option<u64>,
@@ -156,13 +156,13 @@ pub(super) struct Limits {
 /// The probed disk.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Probe {
-    /// The kernel's name.
+    /// The kernel's name of the disk.
     #[serde(default)]
     pub(super) disk: String,
-    /// Release of the kernel.
+    /// The release of the kernel.
     #[serde(default)]
     pub(super) kernel: String,
-    /// Which disk it was, if the probe noted it.
+    /// The model of the disk, if the probe recorded it.
     #[serde(default)]
     pub(super) model: String,
     #[serde(default)]
@@ -170,7 +170,7 @@ pub(super) struct Probe {
     pub(super) serial_sha256: Option<String>,
 }
 
-/// What a profile's times rest on.
+/// The observations on which a profile's times depend.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct AllSeen {
     #[serde(default)]
@@ -181,14 +181,14 @@ pub(super) struct AllSeen {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Seen {
-    /// Commands; `None`: an early version of the probe.
+    /// The number of commands; `None`: an early version of the probe.
     pub(super) samples: Option<u64>,
     #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
     pub(super) longest_ns: u64,
-    /// So much longer than its times allow was the worst.
+    /// The time by which the worst command exceeded the model.
     #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
     pub(super) beyond_ns: u64,
-    /// Limits of pauses, where the times have the usual ones: least distance, and the longest.
+    /// The limits of pauses if the times have the usual ones: shortest distance, and longest pause.
     #[serde(default, deserialize_with = "kib")]
     pub(super) pause_kib_min: Option<u64>,
     #[serde(default, deserialize_with = "ns")]
@@ -203,7 +203,7 @@ fn ns<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
     bounded::<D, 0, LONGEST_NS>(de).map(Some)
 }
 
-// Defaults are those of the emulated card, lab/steady_lab/devices/emmc.py.
+// The defaults are those of the emulated card, lab/steady_lab/devices/emmc.py.
 
 impl Default for EraseCost {
     fn default() -> EraseCost {
@@ -224,14 +224,14 @@ impl Default for Cache {
 }
 
 impl Device {
-    /// Reads and checks the file of a card, which has bounds.
+    /// Reads and checks the file of a card, for which bounds exist.
     pub fn parse(text: &str) -> Result<Device, BoundError> {
         let device = Device::parse_any(text)?;
         checks::is_card(&device).map_err(|fault| fault.in_file(text))?;
         Ok(device)
     }
 
-    /// The same of any disk: what it usually takes can be used, too, where there is no bound.
+    /// Reads the file of any disk. Its usual times are valid even without a bound.
     pub fn parse_any(text: &str) -> Result<Device, BoundError> {
         let loose: toml::Table =
             text.parse().map_err(|error: toml::de::Error| BoundError(error.to_string()))?;
