@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How well samples know a quantile, from order statistics alone.
+//! Computes the confidence interval of a quantile, from order statistics alone. `run` and `report`
+//! use it.
 //!
-//! Of n independent samples, those that lie above the true quantile q are binomially distributed
-//! with n and 1 - q, whatever the distribution of the latencies. The i-th largest sample is
-//! therefore an upper bound with a known probability, and likewise below. With too few samples even
-//! the largest is none: for the p99.9, with fewer than 3,688. Latencies of successive requests are
-//! not quite independent (a slow episode of a device meets several), so real intervals are wider.
+//! Of n independent samples, the number above the true quantile q is binomially distributed with n
+//! and 1 - q, for any distribution of the latencies. The i-th largest sample is therefore an upper
+//! bound with a known probability, and likewise below. With too few samples even the largest is not
+//! a bound: for the p99.9, with fewer than 3,688. Latencies of successive requests are not quite
+//! independent (a slow episode of a device affects several), so real intervals are wider.
 
 use std::fmt;
 use std::str::FromStr;
 
 use steadyio_core::histogram::Histogram;
 
-/// The share of intervals that hold the true quantile, in percent.
+/// The share of intervals that contain the true quantile, in percent.
 pub const CONFIDENCE_PERCENT: f64 = 95.0;
-/// The probability that it lies below, and that it lies above.
+/// The probability that the quantile lies below the interval, and the same above.
 const OUTSIDE: f64 = (1.0 - CONFIDENCE_PERCENT / 100.0) / 2.0;
-/// Probabilities below this do not count: a share of [`OUTSIDE`] that no test could see.
+/// Smaller probabilities do not count, because their share of [`OUTSIDE`] is not detectable.
 const NEGLIGIBLE: f64 = 1e-18;
 const MILLION: u64 = 1_000_000;
 
@@ -62,21 +63,21 @@ impl fmt::Display for Quantile {
     }
 }
 
-/// Between which samples a quantile lies; an end is None if there are too few samples for it.
+/// The samples that enclose a quantile; an end is None with too few samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     pub ns_min: Option<u64>,
     pub ns_max: Option<u64>,
 }
 
-/// The least number of samples with which both ends of the interval exist.
+/// The lowest number of samples with which both ends of the interval exist.
 pub fn samples_needed(quantile: Quantile) -> u64 {
     // All n lie below the quantile, which is above the median, with probability q^n.
     let share_below = 1.0 - quantile.share_above();
     (libm::log(OUTSIDE) / libm::log(share_below)).ceil() as u64
 }
 
-/// The interval that holds the true quantile with [`CONFIDENCE_PERCENT`].
+/// The interval that contains the true quantile with [`CONFIDENCE_PERCENT`].
 pub fn interval(latency: &Histogram, quantile: Quantile) -> Interval {
     let samples = latency.count();
     let (below, above) = ranks(samples, quantile);
@@ -84,7 +85,7 @@ pub fn interval(latency: &Histogram, quantile: Quantile) -> Interval {
     Interval { ns_min: at(below), ns_max: at(above) }
 }
 
-/// Ranks, from 1, of the samples that the quantile lies between.
+/// The ranks, from 1, of the samples that enclose the quantile.
 ///
 /// `above` is the lowest rank r for which at most n - r samples lie above the quantile with a
 /// probability of 2.5 % at most; `below` the highest for which at least n - r + 1 do.
@@ -107,7 +108,7 @@ pub fn ranks(samples: u64, quantile: Quantile) -> (Option<u64>, Option<u64>) {
     (below, above)
 }
 
-/// Probabilities of k out of n, for k from the first that is not negligible on.
+/// The probabilities of k out of n, beginning with the first k that is not negligible.
 fn binomial(n: u64, share: f64) -> (u64, Vec<f64>) {
     let mode = (((n + 1) as f64 * share) as u64).min(n);
     let odds = share / (1.0 - share);

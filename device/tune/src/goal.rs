@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The goal of a search: the objectives O1 and O2 of Park and Lee, with limits relative to no
-//! scheduler, as they have them, or absolute.
+//! The goal of a search: Park and Lee's objectives O1 and O2. Limits are relative to no scheduler,
+//! as in their paper, or absolute. `search` and `run` use it.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -10,11 +10,11 @@ use std::str::FromStr;
 pub struct Figures {
     /// The real-time quantile.
     pub tail_ns: u64,
-    /// Lower end of its confidence interval; None: too few samples.
+    /// The lower end of its confidence interval; None: too few samples.
     pub tail_ns_min: Option<u64>,
-    /// Upper end; None: too few samples.
+    /// The upper end; None: too few samples.
     pub tail_ns_max: Option<u64>,
-    /// Throughput of all jobs.
+    /// The throughput of all jobs.
     pub mib_s: f64,
 }
 
@@ -60,14 +60,14 @@ pub enum Limit<T> {
 /// The requested goal, before any measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Wanted {
-    /// O1: most throughput, with a tail of at most so much (ns, above 0).
+    /// O1: highest throughput, with this limit of the tail (ns, above 0).
     MostThroughput(Limit<u64>),
-    /// O2: the shortest tail, with a throughput of at least so much (MiB/s, above 0).
+    /// O2: the shortest tail, with this minimum of throughput (MiB/s, above 0).
     LeastTail(Limit<f64>),
 }
 
 impl Wanted {
-    /// Whether it has to be measured without a scheduler first.
+    /// Whether a measurement without a scheduler must come first.
     pub fn needs_none(&self) -> bool {
         matches!(
             self,
@@ -75,9 +75,9 @@ impl Wanted {
         )
     }
 
-    /// Whether it is certain that a tail keeps the limit, or that it does not: its interval and
-    /// that of the limit, which is relative to a measured one, do not meet. None for a limit on the
-    /// throughput, of which one measurement gives no interval.
+    /// Whether it is certain that a tail keeps the limit, or breaks it: its interval and that of a
+    /// relative limit do not overlap. None for a limit of the throughput, of which one measurement
+    /// gives no interval.
     pub fn is_certain(&self, figures: &Figures, none: Option<&Figures>) -> Option<bool> {
         let Wanted::MostThroughput(limit) = *self else { return None };
         let (least, most) = match limit {
@@ -93,8 +93,8 @@ impl Wanted {
         Some(is_below(end(figures.tail_ns_max), least) || is_below(most, end(figures.tail_ns_min)))
     }
 
-    /// With the limit as a number; None if it is relative, and nothing was measured without a
-    /// scheduler.
+    /// The goal with the limit as a number; None if it is relative, and nothing was measured
+    /// without a scheduler.
     pub fn goal(&self, none: Option<&Figures>) -> Option<Goal> {
         Some(match *self {
             Wanted::MostThroughput(limit) => {
@@ -139,7 +139,7 @@ impl Goal {
         }
     }
 
-    /// `Less` if `a` is better than `b` in the quantity that the limit is on.
+    /// `Less` if `a` is better than `b` in the limited quantity.
     pub fn compare_limited(&self, a: &Figures, b: &Figures) -> Ordering {
         match self {
             Goal::MostThroughput { .. } => shorter(a, b),
@@ -147,7 +147,7 @@ impl Goal {
         }
     }
 
-    /// Whether `a` counts as good as `best`: it is off by at most `near_percent` of it.
+    /// Whether `a` counts as equal to `best`: it differs by at most `near_percent`.
     pub fn is_near(&self, a: &Figures, best: &Figures, near_percent: f64) -> bool {
         match self {
             Goal::MostThroughput { .. } => a.mib_s >= best.mib_s * (1.0 - near_percent / 100.0),

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The candidates: all combinations of the knobs' values, numbered; the last knob varies fastest.
+//! `search` and `knob` use it.
 
-/// How many values each knob has.
+/// The number of values of each knob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid(Vec<usize>);
 
 impl Grid {
-    /// A grid of so many values per knob, each at least 1.
+    /// A grid with this number of values per knob, each at least 1.
     pub fn new(sizes: Vec<usize>) -> Grid {
         Grid(sizes)
     }
 
-    /// Number of candidates.
+    /// The number of candidates.
     pub fn candidates(&self) -> usize {
         self.0.iter().product()
     }
 
-    /// Number of knobs that have a choice.
+    /// The number of knobs with more than one value.
     pub fn dimensions(&self) -> usize {
         self.0.iter().filter(|&&size| size > 1).count()
     }
 
-    /// Which value each knob has at a candidate.
+    /// The index of each knob's value at a candidate.
     pub fn at(&self, candidate: usize) -> Vec<usize> {
         let mut rest = candidate;
         let mut values: Vec<usize> = self

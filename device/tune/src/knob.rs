@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The knobs of k2 that can be chosen, with the values to choose from.
+//! The knobs of k2 that can be chosen, with the values to choose from. `run` and `steady tune` use
+//! them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,25 +10,25 @@ use steadyio_core::value::Value;
 
 use crate::grid::Grid;
 
-/// Most candidates of one search, whose measuring takes minutes each on slow devices.
+/// The limit of candidates of one search; each measurement takes minutes on slow devices.
 pub const CANDIDATES_MAX: usize = 1_024;
 
-/// A knob of k2 for which more is more throughput and a longer tail.
+/// A knob of k2 that increases both throughput and tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knob {
-    /// In `iosched/`.
+    /// The name in `iosched/`.
     pub name: &'static str,
-    /// Its unit, for people.
+    /// The unit, for users.
     pub unit: &'static str,
-    /// The largest value that k2 takes; the least is 1.
+    /// The largest value that k2 accepts; the lowest is 1.
     pub max: i64,
-    /// What a list of values defaults to: 15, so that 4 of them are measured at most.
+    /// The default values: 15, so that at most 4 of them are measured.
     values: [i64; 15],
-    /// Whether 0 turns it off, so that it is no value of a row.
+    /// Whether 0 turns it off, so that 0 is not a value of a row.
     off_is_0: bool,
 }
 
-/// Those that are known.
+/// The supported knobs.
 pub const KNOBS: [Knob; 3] = [
     Knob {
         name: "inflight_max",
@@ -111,7 +112,8 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// `inflight_max` if none is given; an error for people if they do not go together.
+    /// Makes the choices; `inflight_max` if none is given. The error is for users: the choices
+    /// contradict each other.
     pub fn new(mut all: Vec<Choice>) -> Result<Choices, String> {
         if all.is_empty() {
             all = vec!["inflight_max".parse()?];
@@ -143,19 +145,19 @@ impl Choices {
     }
 }
 
-/// Values of knobs, in the order in which they were given.
+/// Values of knobs, in the given order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting(pub Vec<(&'static str, i64)>);
 
 impl Setting {
-    /// A name for the variant of a workload.
+    /// The name of a workload's variant.
     pub fn variant_name(&self) -> String {
         let words: Vec<String> =
             self.0.iter().map(|(name, value)| format!("{name}-{value}")).collect();
         words.join(".")
     }
 
-    /// As a workload has them, with the scheduler.
+    /// The knobs in the form of a workload, with the scheduler.
     pub fn knobs(&self) -> BTreeMap<String, Value> {
         let mut knobs: BTreeMap<String, Value> = self
             .0

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chooses k2's knobs for a device and a load, from few measured points.
+//! Chooses k2's knobs for a device and a load, from few measured points. `steady tune` calls it.
 //!
-//! More in flight, or larger pieces, give more throughput and a longer tail. The right value
-//! depends on the device, the load, and the goal. Park and Lee state two objectives ("Analysis of
-//! the K2 Scheduler for a Real-Time System with an SSD", Electronics 10, 2021): most throughput
-//! with a bounded tail, and the shortest tail with a lower bound on throughput.
+//! More requests in flight, or larger pieces, give more throughput and a longer tail. The right
+//! value depends on the device, the load, and the goal. Park and Lee state two objectives
+//! ("Analysis of the K2 Scheduler for a Real-Time System with an SSD", Electronics 10, 2021): most
+//! throughput with a bounded tail, and the shortest tail with a lower bound on throughput.
 //!
 //! In reading order, the modules that measure nothing: [`goal`] has the goal, [`grid`] the
-//! candidates, [`search`] chooses the next to measure and the best, [`confidence`] computes how
-//! well a quantile is known. Then [`knob`] has the knobs with their values, [`run`] measures with
+//! candidates, [`search`] selects the next to measure and the best, [`confidence`] computes the
+//! interval of a quantile. Then [`knob`] has the knobs with their values, [`run`] measures with
 //! `steadyio-bench`, and [`report`] is the result.
 
 pub mod confidence;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result of one `steady tune` (`docs/spec/tune-1.schema.json`): what was wanted, measured and
-//! picked, and the bench record of all measurements.
+//! The result of one `steady tune` (`docs/spec/tune-1.schema.json`): the goal, the measurements and
+//! the choice, with the bench record of all measurements.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::goal::{Figures, Goal, Limit, Wanted};
 use crate::run::{Sample, Tune};
 use crate::search::{Quantity, Search};
 
-/// Schema written by this version.
+/// The schema that this version writes.
 pub const TUNE_SCHEMA: &str = "steadyio.tune/1";
 
 /// Values by knob.
@@ -25,22 +25,22 @@ pub struct Report {
     /// Always [`TUNE_SCHEMA`].
     pub schema: &'static str,
     pub goal: GoalReport,
-    /// What there was to choose from.
+    /// The knobs, with the values to choose from.
     pub knobs: BTreeMap<&'static str, Vec<i64>>,
-    /// Knobs that all measurements had.
+    /// The knobs that all measurements had.
     pub with: BTreeMap<String, Value>,
     pub confidence: Confidence,
-    /// Combinations of the knobs' values.
+    /// The number of combinations of the knobs' values.
     pub candidates: usize,
-    /// Without a scheduler; None if the limit is absolute.
+    /// The measurement without a scheduler; None if the limit is absolute.
     pub none: Option<Point>,
     /// The measured candidates, knobs rising.
     pub points: Vec<Point>,
-    /// Where a quantity does not rise with the knobs.
+    /// The places where a quantity does not rise with the knobs.
     pub contradictions: Vec<ContradictionReport>,
-    /// None if nothing that was measured keeps the limit.
+    /// The choice; None if no measured candidate keeps the limit.
     pub pick: Option<Pick>,
-    /// Then the measured candidate that comes nearest to it.
+    /// Without a choice: the measured candidate nearest to the limit.
     pub nearest: Option<Knobs>,
     /// All measurements (`docs/spec/bench-record-1.schema.json`).
     pub record: Record,
@@ -57,20 +57,20 @@ pub struct GoalReport {
     pub tail_ns_max: Option<f64>,
     /// The limit, if it is on the throughput.
     pub mib_s_min: Option<f64>,
-    /// Which quantile the tail is.
+    /// The quantile that is used as the tail.
     pub quantile_percent: f64,
-    /// A candidate within this percentage of the best counts as good as the best.
+    /// A candidate within this percentage of the best counts as equal.
     pub near_percent: f64,
 }
 
-/// How well the quantile is known.
+/// The accuracy of the quantile.
 #[derive(Debug, Serialize)]
 pub struct Confidence {
-    /// Share of intervals that hold the true quantile.
+    /// The share of intervals that contain the true quantile.
     pub percent: f64,
-    /// The least samples for an interval.
+    /// The lowest number of samples for an interval.
     pub samples_needed: u64,
-    /// Whether all measurements had them.
+    /// Whether all measurements had this number.
     pub is_enough: bool,
 }
 
@@ -85,13 +85,12 @@ pub struct Point {
     pub tail_ns_min: Option<u64>,
     pub tail_ns_max: Option<u64>,
     pub samples: u64,
-    /// Throughput of all jobs.
+    /// The throughput of all jobs.
     pub mib_s: f64,
     pub errors: u64,
     /// Whether it keeps the limit.
     pub is_met: bool,
-    /// Whether that is certain by the intervals; None for a limit on the throughput, which has
-    /// none.
+    /// Whether the intervals make that certain; None for a limit of the throughput, which has none.
     pub is_certain: Option<bool>,
     /// Whether no other candidate is better in both.
     pub is_frontier: bool,
@@ -101,7 +100,7 @@ pub struct Point {
 pub struct ContradictionReport {
     /// `tail` or `throughput`.
     pub quantity: &'static str,
-    /// The one with lower knobs, which has more of it.
+    /// The candidate with the lower knobs and the higher value.
     pub lower: Knobs,
     pub upper: Knobs,
 }
@@ -109,20 +108,20 @@ pub struct ContradictionReport {
 #[derive(Debug, Serialize)]
 pub struct Pick {
     pub knobs: Knobs,
-    /// Everything to set, as a workload has it.
+    /// All settings, in the form of a workload.
     pub settings: BTreeMap<String, Value>,
-    /// Shell commands that do.
+    /// Shell commands that make these settings.
     pub commands: Vec<String>,
     /// Whether they were set.
     pub is_applied: bool,
 }
 
-/// What a run found.
+/// The results of a run.
 pub struct Outcome<'a> {
     pub search: &'a Search,
     pub goal: Goal,
     pub none: Option<&'a Sample>,
-    /// By candidate.
+    /// The measurements by candidate.
     pub samples: &'a BTreeMap<usize, Sample>,
 }
 
@@ -158,13 +157,13 @@ impl Report {
         }
     }
 
-    /// The picked measurement; without a pick, the one that comes nearest.
+    /// The chosen measurement; without a choice, the nearest one.
     pub fn picked_or_nearest(&self) -> Option<&Point> {
         let knobs = self.pick.as_ref().map(|pick| &pick.knobs).or(self.nearest.as_ref())?;
         self.points.iter().find(|point| point.knobs == *knobs)
     }
 
-    /// Failed I/Os of all measurements.
+    /// The number of failed I/Os in all measurements.
     pub fn errors(&self) -> u64 {
         self.record.errors()
     }
@@ -218,7 +217,8 @@ fn point(
     }
 }
 
-/// No candidate, so not on their frontier; its own tail is what the limit refers to.
+/// The point without a scheduler. It is not a candidate, so it is not on their frontier. A relative
+/// limit refers to its tail.
 fn point_without(none: &Sample, outcome: &Outcome, wanted: Wanted) -> Point {
     Point { is_certain: None, ..point(Knobs::new(), none, outcome, wanted, false) }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures what the search asks for, on a device, and restores its knobs or sets the picked ones.
+//! Measures the candidates that the search selects, on a device. Afterwards it restores the knobs
+//! or sets the chosen ones. `steady tune` calls it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,25 +23,25 @@ use crate::knob::Choices;
 use crate::report::{Outcome, Report};
 use crate::search::{Contradiction, Quantity, Search};
 
-/// The variant without a scheduler, which relative limits refer to.
+/// The variant without a scheduler, to which relative limits refer.
 pub const NONE: &str = "none";
 
-/// Why nothing was chosen.
+/// The reason why nothing was chosen.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
-    /// The module is not loaded, or this is a device without schedulers.
+    /// The module is not loaded, or the device has no schedulers.
     #[error(
         "{disk}: no scheduler k2, offered: {offered} (load the module first: insmod k2.ko, or \
          modprobe k2)"
     )]
     NoK2 { disk: String, offered: String },
-    /// The workload does not suit.
+    /// The workload is not suitable.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// No real-time I/O was completed.
     #[error("{variant}: no real-time I/O was completed, so its latency is unknown")]
     NoSamples { variant: String },
-    /// A signal between two measurements.
+    /// A signal came between two measurements.
     #[error("interrupted")]
     Interrupted,
     #[error(transparent)]
@@ -48,7 +49,7 @@ pub enum TuneError {
 }
 
 impl TuneError {
-    /// Whether it was ended by a signal.
+    /// Whether a signal ended it.
     pub fn interrupted(&self) -> bool {
         match self {
             TuneError::Interrupted => true,
@@ -58,77 +59,78 @@ impl TuneError {
     }
 }
 
-/// What to choose, for what, and on which device.
+/// The knobs, the goal, the workload and the device.
 #[derive(Debug)]
 pub struct Tune<'a> {
     pub spec: &'a Spec,
-    /// Value of the sweep, as written, of a spec that has one.
+    /// The value of the sweep, as written, if the spec has one.
     pub point: Option<&'a str>,
     pub device: &'a Device,
     pub choices: &'a Choices,
     pub wanted: Wanted,
     pub quantile: Quantile,
-    /// A candidate within this percentage of the best counts as good as the best.
+    /// A candidate within this percentage of the best counts as equal.
     pub near_percent: f64,
-    /// Knobs that all measurements have, those of the scheduler where it is k2.
+    /// The knobs that all measurements have; those of the scheduler only with k2.
     pub with: &'a BTreeMap<String, Value>,
-    /// Measures all candidates.
+    /// Whether to measure all candidates.
     pub all: bool,
-    /// Sets what was picked.
+    /// Whether to set the chosen knobs.
     pub apply: bool,
-    /// Kernel name of the device whose data may be overwritten.
+    /// The kernel name of the device whose data may be overwritten.
     pub destroy_data: Option<&'a str>,
-    /// Where fio's files stay for inspection; None deletes them.
+    /// The directory in which fio's files stay for inspection; None deletes them.
     pub keep: Option<&'a Path>,
     /// Ends the run early.
     pub stop: &'a Interrupt,
 }
 
-/// Progress.
+/// A progress event.
 #[derive(Debug)]
 pub enum Event<'a> {
     Bench(bench::Event<'a>),
     /// A measurement starts.
     Start {
-        /// From 1.
+        /// The number, from 1.
         number: usize,
-        /// Further ones behind it, if nothing contradicts; None if that depends on it.
+        /// The highest number of further measurements without contradictions; None if it depends on
+        /// this one.
         left_max: Option<usize>,
         name: &'a str,
     },
-    /// It ended; the goal is known once the limit is.
+    /// It ended. The goal is known once the limit is.
     Measured {
         name: &'a str,
         sample: &'a Sample,
         goal: Option<&'a Goal>,
     },
-    /// Two measurements do not rise as expected, the first of a quantity.
+    /// Two measurements do not rise as expected; only the first pair per quantity.
     Contradiction(&'a Contradiction),
 }
 
-/// What one measurement said.
+/// The result of one measurement.
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub figures: Figures,
-    /// Real-time I/Os that its quantile is of.
+    /// The number of real-time I/Os for its quantile.
     pub samples: u64,
-    /// I/Os that failed.
+    /// The number of failed I/Os.
     pub errors: u64,
 }
 
-/// How the knobs were left: as they were before, or as picked.
+/// The result of restoring or setting the knobs at the end.
 pub type Left = Result<(), BenchError>;
 
 impl Tune<'_> {
-    /// Does everything but the I/O, and restores the knobs.
+    /// Does everything except the I/O, and restores the knobs.
     pub fn check(&self, event: &mut dyn FnMut(Event)) -> Result<(), TuneError> {
         let (spec, selection) = self.plan()?;
         self.bench(&spec, &selection).check(&mut |inner| event(Event::Bench(inner)))?;
         Ok(())
     }
 
-    /// The same without what a bench checks when it starts. Returns the workload that would be run,
-    /// with a variant per candidate, and without a scheduler first.
+    /// Like [`Tune::check`], without the checks at the start of a bench. Returns the workload, with
+    /// one variant without a scheduler first, and one per candidate.
     pub fn plan(&self) -> Result<(Spec, Selection), TuneError> {
         let selection = Selection { points: self.selected_point()?, ..Selection::default() };
         let workload = self.workload_at(&selection)?;
@@ -141,7 +143,7 @@ impl Tune<'_> {
         Ok((spec, selection))
     }
 
-    /// What makes the result less than was asked for, of a workload that was checked.
+    /// The reasons why the result falls short of the request, for a checked workload.
     pub fn warnings(&self) -> Vec<String> {
         let points = self.selected_point().unwrap_or_default();
         let workload = self.workload_at(&Selection { points, ..Selection::default() });
@@ -168,7 +170,7 @@ impl Tune<'_> {
         warnings
     }
 
-    /// With look-ahead on, it decides how much of the background is in flight.
+    /// A warning, because with look-ahead on, that decides how much of the background is in flight.
     fn knob_warning(&self) -> Option<String> {
         let is_given = |name: &str| {
             self.choices.all.iter().any(|choice| choice.knob.name == name)
@@ -183,8 +185,8 @@ impl Tune<'_> {
         })
     }
 
-    /// Measures, picks, and leaves the knobs as they were or as picked. If that last step fails,
-    /// its error comes next to the report, which is still valid.
+    /// Measures, chooses, and restores the knobs or sets the chosen ones. If that last step fails,
+    /// it returns the error together with the report, which is still valid.
     pub fn run(&self, event: &mut dyn FnMut(Event)) -> Result<(Report, Left), TuneError> {
         let (spec, selection) = self.plan()?;
         let bench = self.bench(&spec, &selection);
@@ -208,7 +210,7 @@ impl Tune<'_> {
         Ok((Report::new(self, &outcome, is_applied, record), left))
     }
 
-    /// Everything to set for a candidate.
+    /// All settings for a candidate.
     pub fn settings(&self, candidate: usize) -> BTreeMap<String, Value> {
         let mut knobs = self.choices.at(candidate).knobs();
         knobs.extend(self.with.clone());
@@ -286,7 +288,8 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// What the search asks for, then the rest if all is wanted; by candidate.
+    /// Measures the candidates that the search selects, then the rest if all are requested. Results
+    /// are by candidate.
     fn measure_candidates(
         &mut self,
         search: &mut Search,
@@ -350,7 +353,7 @@ impl Runs<'_> {
     }
 }
 
-/// None without a real-time latency.
+/// The figures of a point; None without a real-time latency.
 fn sample_of(result: &PointResult, quantile: Quantile) -> Option<Sample> {
     let (rt, total) = (result.classes.get("rt")?, result.classes.get("total")?);
     let extremes = &rt.latency_ns;

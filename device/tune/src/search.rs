@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which candidate to measure next, and which to pick.
+//! Selects the next candidate to measure, and the best one. `run` calls it.
 //!
 //! The search assumes that tail and throughput rise with each knob. One measurement then excludes
 //! other candidates: all above one whose tail is too long break the limit, and none below one that
@@ -8,18 +8,18 @@
 //! n values at most log2(n) + 1 are measured, rounded down: an answer has n + 1 possibilities, and
 //! each measurement only says "below" or "above".
 //!
-//! If two measurements contradict the rise of a quantity, the search concludes nothing from it any
-//! more, and must measure all open candidates. Contradictions among candidates that were not
-//! measured remain unknown.
+//! If two measurements contradict the rise of a quantity, the search concludes nothing from that
+//! quantity any more, and must measure all open candidates. Contradictions among candidates that
+//! were not measured remain unknown.
 
 use std::collections::BTreeMap;
 
 use crate::goal::{Figures, Goal};
 use crate::grid::Grid;
 
-/// Throughput that falls by no more than this is noise. Under one load the same setting gives
-/// results that differ by a few percent. Park and Lee's averages of five runs are 419 to 438 MB/s
-/// where the bound does not matter.
+/// Throughput that falls by at most this is noise. Under one load the same setting gives results
+/// that differ by a few percent. Park and Lee's averages of five runs are 419 to 438 MB/s where the
+/// bound does not matter.
 pub const THROUGHPUT_NOISE_PERCENT: f64 = 5.0;
 
 /// A quantity that should rise with each knob.
@@ -29,12 +29,12 @@ pub enum Quantity {
     Throughput,
 }
 
-/// Two measured candidates that are the wrong way round.
+/// Two measured candidates in the wrong order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Contradiction {
     /// The quantity that does not rise.
     pub quantity: Quantity,
-    /// The candidate with the lower knobs, which has more of it.
+    /// The candidate with the lower knobs and the higher value.
     pub lower: usize,
     /// The candidate with the higher knobs.
     pub upper: usize,
@@ -45,29 +45,29 @@ pub struct Contradiction {
 pub struct Search {
     grid: Grid,
     goal: Goal,
-    /// A candidate within this percentage of the best counts as good; then the limited quantity
+    /// A candidate within this percentage of the best counts as equal; then the limited quantity
     /// decides.
     near_percent: f64,
     measured: BTreeMap<usize, Figures>,
     is_trusted: [bool; 2],
 }
 
-/// Which way a measurement excludes others.
+/// The candidates that a measurement excludes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Below,
     Above,
-    /// None but itself.
+    /// Only itself.
     Itself,
 }
 
 impl Search {
-    /// A search in which nothing was measured yet.
+    /// A search without measurements.
     pub fn new(grid: Grid, goal: Goal, near_percent: f64) -> Search {
         Search { grid, goal, near_percent, measured: BTreeMap::new(), is_trusted: [true; 2] }
     }
 
-    /// Adds what was measured at a candidate.
+    /// Adds the measurement of a candidate.
     pub fn add(&mut self, candidate: usize, figures: Figures) {
         self.measured.insert(candidate, figures);
         for found in self.contradictions() {
@@ -80,7 +80,7 @@ impl Search {
         &self.measured
     }
 
-    /// The candidate to measure next; None if no further measurement could change the pick.
+    /// The candidate to measure next; None if no further measurement could change the result.
     pub fn next(&self) -> Option<usize> {
         let (open, sides) = self.open();
         let score = |&candidate: &usize| {
@@ -90,7 +90,7 @@ impl Search {
         open.iter().copied().max_by_key(score)
     }
 
-    /// How many more there can be to measure, if nothing contradicts.
+    /// The highest number of further measurements without contradictions.
     pub fn left_max(&self) -> usize {
         let open = self.open().0.len();
         match self.grid.dimensions() {
@@ -111,7 +111,7 @@ impl Search {
         .map(|(candidate, _)| candidate)
     }
 
-    /// The measured candidate that comes nearest to the limit; None if any meets it.
+    /// The measured candidate nearest to the limit; None if one meets it.
     pub fn nearest(&self) -> Option<usize> {
         let order = |(_, a): &(&usize, &Figures), (_, b): &(&usize, &Figures)| {
             self.goal.compare_limited(a, b).then(self.goal.compare_best(a, b))
@@ -180,8 +180,8 @@ impl Search {
         }
     }
 
-    /// Where the candidates are that one cannot be better than, and where those that do not meet
-    /// the limit either if one does not.
+    /// The side of a candidate on which no other is better, and the side on which none meets the
+    /// limit if the candidate does not.
     fn sides(&self) -> [Side; 2] {
         let (best, limited) = self.quantities();
         let sides = match self.goal {
@@ -192,7 +192,7 @@ impl Search {
         [trusted(sides[0], best), trusted(sides[1], limited)]
     }
 
-    /// What no measurement excludes, and what one of these would exclude if it was good, or bad.
+    /// The open candidates, and the sides that a good and a bad one would exclude.
     fn open(&self) -> (Vec<usize>, [Side; 2]) {
         let sides = self.sides();
         let [worse, unmet] = sides;
@@ -206,7 +206,8 @@ impl Search {
         self.open_near()
     }
 
-    /// The same once the best is known: what may be near to it and better in the limited quantity.
+    /// The same once the best is known: candidates that may be near it and better in the limited
+    /// quantity.
     fn open_near(&self) -> (Vec<usize>, [Side; 2]) {
         let (_, limited) = self.quantities();
         let [far, unmet] = self.sides();
@@ -228,7 +229,7 @@ impl Search {
         (open, [near, far])
     }
 
-    /// The candidates that were not measured and are on no excluded side of one that was.
+    /// The unmeasured candidates that are on no excluded side of a measured one.
     fn left(&self, side_of: impl Fn(&Figures) -> Side) -> Vec<usize> {
         let sides: Vec<(usize, Side)> =
             self.measured.iter().map(|(&at, figures)| (at, side_of(figures))).collect();
@@ -251,12 +252,13 @@ impl Search {
     }
 }
 
-/// Measurements that it takes to halve so many until none is left.
+/// The number of measurements that halve this number of candidates until none is left.
 fn halvings(open: usize) -> usize {
     open.checked_ilog2().map_or(0, |log2| log2 as usize + 1)
 }
 
-/// A value without an interval stands for itself: it rather costs a measurement than trust.
+/// Whether the tail falls. A value without an interval counts as exact: a needless measurement is
+/// better than a wrong conclusion.
 fn tail_falls(lower: &Figures, upper: &Figures) -> bool {
     lower.tail_ns_min.unwrap_or(lower.tail_ns) > upper.tail_ns_max.unwrap_or(upper.tail_ns)
 }
