@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads and reports everything in a store, whatever its state; repairs nothing.
+//! Reads and reports everything in a store, in any state. It repairs nothing. `steady store check`
+//! and `list` call it.
 
 use serde::Serialize;
 
@@ -9,7 +10,7 @@ use crate::places::{Free, Places};
 use crate::storage::Storage;
 use crate::store::Store;
 
-/// What the contents of an extent are.
+/// The state of an extent's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contents {
@@ -18,7 +19,7 @@ pub enum Contents {
     Unchecked,
     /// Their checksum is wrong.
     Damaged,
-    /// The device cannot read them, or they are where none can be.
+    /// The device cannot read them, or their place is impossible.
     Unreadable,
 }
 
@@ -32,15 +33,16 @@ pub struct ReportedExtent {
     pub contents: Option<Contents>,
 }
 
-/// The contents of a store.
+/// A report on a store.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// In hexadecimal digits.
+    /// The id in hexadecimal digits.
     pub store: String,
     pub store_bytes: u64,
     pub align_bytes: u64,
     pub extents_max: u32,
-    /// Flushes since the records were written again, and after how many that happens.
+    /// The number of flushes since the last snapshot, and the number after which the next is
+    /// written.
     pub changes: u32,
     pub changes_max: u32,
     pub extents: Vec<ReportedExtent>,
@@ -59,7 +61,7 @@ impl Report {
     }
 }
 
-/// The report, without reading any contents.
+/// A report without reading any contents.
 pub fn describe<S: Storage>(store: &Store<S>) -> Report {
     let geometry = store.geometry();
     let (changes, changes_max) = store.changes();
@@ -77,8 +79,8 @@ pub fn describe<S: Storage>(store: &Store<S>) -> Report {
     }
 }
 
-/// The same, with all contents, which are read into a buffer of whole blocks. `progress` has the
-/// bytes read and of how many, and says whether to go on.
+/// A report with all contents, which are read into a buffer of whole blocks. `progress` gets the
+/// number of bytes read and of all bytes, and returns whether to continue.
 pub fn check<S: Storage>(
     storage: S,
     buffer: &mut [u8],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Contents on their way, in pieces: an extent may be larger than memory.
+//! Reads and writes contents in pieces, because an extent may be larger than memory.
+//! [`Store::begin_load`](crate::store::Store::begin_load) and `begin_unload` return the two types.
 
 use crc32fast::Hasher;
 use steadyio_core::memory::AlignedBuffer;
@@ -10,24 +11,25 @@ use crate::format::records::Extent;
 use crate::storage::{BLOCK_BYTES, Storage};
 use crate::store::Store;
 
-/// After so many a writer looks again whether it is alone: the place may be another's by then.
+/// The number of bytes after which a writer checks again whether it is alone. Another program may
+/// own the place by then.
 const GUARDED_BYTES: u64 = 4 << 20;
 
-/// Whole blocks from a place whose address is a multiple of a block: nothing is copied.
+/// Checks for whole blocks at a block-aligned address, because nothing is copied.
 pub(crate) fn check_alignment(what: &'static str, value: u64) -> Result<(), StoreError> {
     if value % BLOCK_BYTES == 0 { Ok(()) } else { Err(StoreError::Alignment { what, value }) }
 }
 
-/// New contents of an extent, which count when they are finished and flushed. Dropped before, they
-/// never existed, and the extent has those that were durable last.
+/// New contents of an extent, which become valid when they are finished and flushed. Dropped
+/// before, they have no effect, and the extent keeps its last durable contents.
 #[derive(Debug)]
 pub struct Unloading<'a, S: Storage> {
     store: &'a mut Store<S>,
     id: u64,
-    /// As it will be.
+    /// The extent after the change.
     extent: Extent,
     crc: Option<Hasher>,
-    /// Written since the generation was checked.
+    /// The number of bytes written since the generation was checked.
     unguarded_bytes: u64,
 }
 
@@ -38,7 +40,7 @@ impl<'a, S: Storage> Unloading<'a, S> {
         Unloading { store, id, extent, crc, unguarded_bytes: 0 }
     }
 
-    /// Appends a piece: of whole blocks, but for the last.
+    /// Appends a piece: whole blocks, except the last piece.
     pub fn append(&mut self, piece: &[u8]) -> Result<(), StoreError> {
         let Extent { bytes: extent_bytes, valid_bytes, .. } = self.extent;
         if piece.is_empty() {
@@ -74,14 +76,14 @@ impl<'a, S: Storage> Unloading<'a, S> {
         Ok(())
     }
 
-    /// Makes them the extent's contents for this store at once, for others with the next flush.
+    /// Makes them the extent's contents: at once for this store, with the next flush for others.
     pub fn finish(mut self) -> Result<(), StoreError> {
         self.extent.crc = self.crc.take().map(Hasher::finalize);
         self.store.stage(self.id, self.extent)
     }
 }
 
-/// Contents being read, from the first byte to the last. The store may not be changed meanwhile.
+/// Contents in the process of being read, in order. The store cannot change meanwhile.
 #[derive(Debug)]
 pub struct Loading<'a, S: Storage> {
     store: &'a mut Store<S>,
@@ -97,19 +99,19 @@ impl<'a, S: Storage> Loading<'a, S> {
         Loading { store, id, extent, read_bytes: 0, crc }
     }
 
-    /// Reads on whether the checksum is right or not.
+    /// Continues even if the checksum is wrong.
     pub fn unchecked(mut self) -> Loading<'a, S> {
         self.crc = None;
         self
     }
 
-    /// How long all of it is.
+    /// The length of all contents.
     pub fn valid_bytes(&self) -> u64 {
         self.extent.valid_bytes
     }
 
     /// Reads the next piece into a buffer of whole blocks, and returns it; it is empty at the end.
-    /// The last one has a wrong checksum if the contents have.
+    /// If the contents have a wrong checksum, the last piece returns the error.
     pub fn next<'b>(&mut self, buffer: &'b mut [u8]) -> Result<&'b [u8], StoreError> {
         let left = self.extent.valid_bytes - self.read_bytes;
         if left > 0 {

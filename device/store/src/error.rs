@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of a store.
+//! The errors of a store.
 
 use std::io;
 
@@ -16,37 +16,38 @@ use crate::storage::BLOCK_BYTES;
 /// One variant for each rule.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Nothing like a store is there.
+    /// There is no store.
     #[error("holds no store: steady store create makes one")]
     NoStore,
-    /// Of another version of the program.
+    /// The store has another version of the format.
     #[error(
         "holds a store of format {found}, and this program knows format {VERSION}: use the program \
          that made it, or copy its contents with that"
     )]
     Version { found: u32 },
-    /// Both superblocks.
+    /// Both superblocks are damaged.
     #[error(
         "superblock: {first}; at the end of the device: {copy} (steady store repair searches the \
          device for the copy)"
     )]
     Superblocks { first: NoSuperblock, copy: NoSuperblock },
-    /// On a device of another size the copy is not at the end.
+    /// There are records, but no superblock. On a device of another size the copy is not at the
+    /// end.
     #[error(
         "holds records of a store, but no superblock at its start or end (steady store repair \
          searches the device for the copy)"
     )]
     OnlyRecords,
-    /// Of the device, all of which was read.
+    /// The whole device has no copy of a superblock.
     #[error("holds no superblock of a store, nor a copy of one whose records are whole")]
     NoCopy,
-    /// Which of the stores that lay there counts cannot be told.
+    /// The device has copies of several stores. It is unknown which one is valid.
     #[error(
         "holds copies of superblocks of {} stores, at {}: which one counts is unknown",
         .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     )]
     SeveralCopies(Vec<u64>),
-    /// A part is missing.
+    /// A part of the store is missing.
     #[error(
         "the store has {store_bytes} bytes, but only {size_bytes} are there: an incomplete \
          copy, or another partition table"
@@ -68,7 +69,7 @@ pub enum StoreError {
     Empty,
     #[error("the store has its maximum of {0} extents (delete one, or make a larger store)")]
     TooMany(u32),
-    /// Nothing was changed.
+    /// There is no room. Nothing was changed.
     #[error(
         "no room for {needed_bytes} bytes in one piece: {} are free, the largest piece has {} \
          (delete extents, or create those that change often with two places)",
@@ -83,7 +84,7 @@ pub enum StoreError {
     Alignment { what: &'static str, value: u64 },
     #[error("{} changes wait for a flush, the maximum (flush first)", ENTRIES_MAX)]
     TooManyStaged,
-    /// Something that was stored changed.
+    /// Stored contents changed.
     #[error("extent {id}: contents are damaged: checksum is {found:08x}, not {stored:08x}")]
     Contents { id: u64, stored: u32, found: u32 },
     #[error("{what}")]
@@ -92,16 +93,17 @@ pub enum StoreError {
     Memory(#[from] MemoryError),
     #[error("the store was opened read-only")]
     ReadOnly,
-    /// The device has the state before or after the change that failed.
+    /// The device has the state before or after the failed change.
     #[error("an earlier write or flush of the records failed: open the store again")]
     Failed,
-    /// By a path that no lock covers. Nothing that was staged counts.
+    /// Another program changed the store by a path that no lock covers. The staged changes are
+    /// lost.
     #[error(
         "another program changed the store meanwhile, by another path: nothing was changed (use one \
          path for a store)"
     )]
     Moved,
-    /// The same, at the same moment: one of the two changes is lost.
+    /// The same happened at the same moment, so one of the two changes is lost.
     #[error(
         "another program changed the store at the same moment, by another path: run steady store \
          check to see its contents (use one path for a store)"
@@ -111,7 +113,7 @@ pub enum StoreError {
     Interrupted,
 }
 
-/// For `map_err`.
+/// Makes an error, for `map_err`.
 pub(crate) fn io_error(what: &str) -> impl FnOnce(io::Error) -> StoreError {
     let what = what.to_string();
     move |source| StoreError::Io { what, source }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a device holds, as far as it can be read; writes nothing.
+//! Reads the records of a device, and finds the valid state. It writes nothing. `store`, `check`
+//! and `repair` call it.
 //!
-//! A power cut leaves nothing here that is a [`Problem`]: those are damage, and most of them say
-//! that the state found may be older than what was durable.
+//! A power cut leaves nothing here that is a [`Problem`]. Problems are damage, and most of them
+//! mean that the state found may be older than the durable one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,28 +18,28 @@ use crate::format::superblock::{self, NoSuperblock};
 use crate::places::Places;
 use crate::storage::{BLOCK_BYTES, Storage};
 
-/// Damage, or what looks like it.
+/// Damage, or a state that looks like it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// The copy was used instead.
+    /// The superblock is damaged, and the copy was used instead.
     Superblock(NoSuperblock),
-    /// The superblock itself is good.
+    /// The copy is damaged; the superblock itself is good.
     SuperblockCopy(NoSuperblock),
     /// The device cannot read some of the records.
     Unreadable {
         area: usize,
         blocks: u32,
     },
-    /// Changes that came later were made durable, and cannot be read in their order.
+    /// Later changes were durable, but cannot be read in order.
     Hole {
         area: usize,
         block: u32,
     },
-    /// The newer area has changes, but its snapshot is not whole.
+    /// The newer area has changes, but its snapshot is incomplete.
     Newer {
         area: usize,
     },
-    /// Which of them is newer cannot be told.
+    /// It is unknown which of the two areas is newer.
     SameEpoch,
     NoSnapshot,
     /// An entry that no program writes.
@@ -52,13 +53,13 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether the state that was found is the one that was durable nevertheless.
+    /// Whether the state that was found is certainly the durable one.
     pub fn allows_reading(&self) -> bool {
         matches!(self, Problem::Superblock(_) | Problem::SuperblockCopy(_))
     }
 
-    /// Whether the store may also be changed: where the superblock was there may be something else
-    /// by now.
+    /// Whether the store may also be changed. The place of a damaged superblock may have another
+    /// use now.
     pub fn allows_changes(&self) -> bool {
         matches!(self, Problem::SuperblockCopy(_))
     }
@@ -87,25 +88,25 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The area that counts.
+/// The valid area.
 #[derive(Debug, Clone, Default)]
 pub struct Current {
     pub area: usize,
     pub epoch: u64,
-    /// Of its first blocks, which have all extents as they were when the area began.
+    /// The number of its snapshot's blocks, which have all extents as of the beginning of the area.
     pub snapshot_blocks: u32,
-    /// Of its blocks, those that are used; the next change goes behind them.
+    /// The number of its used blocks; the next change follows them.
     pub blocks: u32,
     pub extents: BTreeMap<u64, Extent>,
 }
 
-/// The findings.
+/// The result of an examination.
 #[derive(Debug, Clone)]
 pub struct Examined {
     pub geometry: Geometry,
-    /// None if there is no whole snapshot.
+    /// None if there is no complete snapshot.
     pub current: Option<Current>,
-    /// Of all blocks that are whole, in both areas.
+    /// The highest epoch of all valid blocks, in both areas.
     pub epoch_max: u64,
     pub problems: Vec<Problem>,
 }
@@ -116,7 +117,8 @@ pub fn examine<S: Storage>(storage: &mut S) -> Result<Examined, StoreError> {
     examine_areas(storage, geometry, problems)
 }
 
-/// The same, with a superblock and its problems, which the caller has found. Called for a repair.
+/// Like [`examine`], with a superblock that the caller has found, and its problems. The repair
+/// calls it.
 pub(crate) fn examine_areas<S: Storage>(
     storage: &mut S,
     geometry: Geometry,
@@ -144,7 +146,7 @@ fn find_superblock<S: Storage>(storage: &mut S) -> Result<(Geometry, Vec<Problem
     let mut block = AlignedBuffer::new(BLOCK, false)?;
     let mut read = |at| superblock_at(storage, &mut block, at);
     match read(0) {
-        // Another program has a right to the device, whatever is at its end.
+        // The device belongs to a program of another version, whatever is at its end.
         Err(NoSuperblock::Version(found)) => Err(StoreError::Version { found }),
         Ok(geometry) if geometry.store_bytes > size_bytes => {
             let store_bytes = geometry.store_bytes;
@@ -185,8 +187,8 @@ pub(crate) fn superblock_at<S: Storage>(
     }
 }
 
-/// Whether there are records where those of a store with a usual alignment begin. Asked only of what
-/// has no superblock.
+/// Whether there are records at the place for a store with a usual alignment. It is only called
+/// without a superblock.
 fn has_records<S: Storage>(storage: &mut S) -> Result<bool, StoreError> {
     let size_bytes = storage.limits().size_bytes;
     let mut block = AlignedBuffer::new(BLOCK, false)?;
@@ -199,11 +201,11 @@ fn has_records<S: Storage>(storage: &mut S) -> Result<bool, StoreError> {
     Ok(false)
 }
 
-/// The blocks of an area that are whole and where they belong.
+/// The valid blocks of an area that are in their place.
 type Area = Vec<Option<Record>>;
 
-/// With one read, if what lies between the areas is not more than an area; None if it is, or if the
-/// device cannot read all of it.
+/// Reads both areas with one read, if the gap between them is at most as long as an area. None
+/// otherwise, or if the device cannot read all of it.
 fn read_both_areas<S: Storage>(
     storage: &mut S,
     geometry: &Geometry,
@@ -255,7 +257,7 @@ fn read_area<S: Storage>(
     Ok(decode_area(geometry, &bytes))
 }
 
-/// How many blocks the snapshot of an area has, and its epoch; None if it is not whole.
+/// The number of blocks in an area's snapshot, and its epoch; None if it is incomplete.
 fn snapshot(area: &Area) -> Option<(usize, u64)> {
     let head = area.first()?.as_ref()?.head;
     let blocks = head.snapshot_blocks as usize;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A store: contiguous extents of a device by number, instead of a file system.
+//! A store of contiguous extents by number on a device, instead of a file system. `steady store`
+//! and `capi` use it.
 //!
-//! A file system chooses where a file lies, and so how many commands a read takes. Here the data of
-//! an id are one range of the device, and all metadata is in memory: loading n bytes takes
-//! `n / command_bytes` commands, rounded up, and no other. New contents go to a new place. One
-//! record of 4 KiB then publishes them, together with all other changes, so a power cut leaves the
-//! state before or after.
+//! A file system chooses the place of a file, and so the number of commands for a read. Here the
+//! data of an id is one range of the device, and all metadata is in memory. Loading n bytes takes
+//! exactly `n / command_bytes` commands, rounded up. New contents go to a new place. One record of
+//! 4 KiB then publishes them, together with all other changes, so a power cut leaves the state
+//! before or after.
 //!
 //! A store has no names, no directories, no extents that grow, and one writer at a time.
 //!

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which parts of the data area are taken, and where there is room.
+//! Tracks the used parts of the data area, and finds free space. `store` and `examine` use it.
 
 use crate::format::geometry::Geometry;
 use crate::format::records::Extent;
 
-/// The data area, and the ranges in it that are taken, in any order until they are sorted.
+/// The data area, with its used ranges, in any order until they are sorted.
 #[derive(Debug, Clone)]
 pub struct Places {
     start: u64,
     end: u64,
     align: u64,
-    /// Start and length.
+    /// The start and length of each used range.
     taken: Vec<(u64, u64)>,
 }
 
-/// Free space, in bytes.
+/// The free space, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Free {
     pub total_bytes: u64,
-    /// Largest extent that can be made.
+    /// The largest extent that can be made.
     pub largest_bytes: u64,
 }
 
@@ -28,12 +28,12 @@ impl Places {
         Places { start, end, align: geometry.align_bytes, taken: Vec::new() }
     }
 
-    /// Of an extent: what it takes in one place. Too long ones take everything.
+    /// The length of an extent in one place. If it is too long, it is everything.
     pub fn length(&self, extent_bytes: u64) -> u64 {
         extent_bytes.min(self.end).next_multiple_of(self.align)
     }
 
-    /// Both places of an extent.
+    /// Marks both places of an extent as used.
     pub fn take(&mut self, extent: &Extent) {
         let length = self.length(extent.bytes);
         self.taken.extend(
@@ -41,7 +41,7 @@ impl Places {
         );
     }
 
-    /// Whether an extent may lie where it says, as far as that can be told without the others.
+    /// Whether an extent may lie at its place, without considering the others.
     pub fn is_valid(&self, extent: &Extent) -> bool {
         let length = self.length(extent.bytes);
         let fits = |start: u64| {
@@ -61,7 +61,7 @@ impl Places {
         self.taken.sort_unstable();
     }
 
-    /// Whether two taken ranges have a byte in common.
+    /// Whether two used ranges overlap.
     pub fn overlap(&mut self) -> bool {
         self.sort();
         self.taken.windows(2).any(|two| two[0].0.saturating_add(two[0].1) > two[1].0)
@@ -83,7 +83,7 @@ impl Places {
         gaps
     }
 
-    /// Takes the smallest gap with room, so that large ones stay.
+    /// Finds the smallest gap with enough room, so that large ones stay.
     pub fn find(&mut self, extent_bytes: u64) -> Option<u64> {
         let length = self.length(extent_bytes);
         let gaps = self.gaps();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A damaged superblock, written again from its copy, or the copy from it.
+//! Restores a damaged superblock from its copy, or the copy from it. `steady store repair` calls
+//! it.
 //!
-//! Nothing else is repaired: records and contents exist once. [`plan`] writes nothing, and
-//! [`Plan::carry_out`] only superblocks.
+//! Nothing else can be repaired, because records and contents exist once. [`plan`] writes nothing,
+//! and [`Plan::carry_out`] writes only superblocks.
 
 use std::fmt;
 
@@ -15,16 +16,16 @@ use crate::format::geometry::Geometry;
 use crate::format::superblock::{self, NoSuperblock};
 use crate::storage::{BLOCK_BYTES, Storage};
 
-/// Read at once in a search.
+/// The size of a read in a search.
 const SEARCHED_BYTES: u64 = 4 << 20;
 
-/// The superblock to be written.
+/// The repair: the superblock to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     geometry: Geometry,
-    /// Where the good superblock is; 0 is the first one's place.
+    /// The place of the good superblock; 0 is the first one's.
     pub good_at: u64,
-    /// Where the other one will be, and the damage there; None: it is good.
+    /// The place of the other one, and the damage there; None if it is good.
     pub damaged: Option<(u64, NoSuperblock)>,
 }
 
@@ -43,7 +44,7 @@ impl fmt::Display for Plan {
 }
 
 impl Plan {
-    /// Writes the superblock that is not good.
+    /// Writes the damaged superblock.
     pub fn carry_out<S: Storage>(&self, storage: &mut S) -> Result<(), StoreError> {
         let Some((at, _)) = self.damaged else { return Ok(()) };
         let mut block = AlignedBuffer::new(BLOCK, false)?;
@@ -54,9 +55,9 @@ impl Plan {
     }
 }
 
-/// Finds out what is damaged, and reads the whole device if neither end of it has a good superblock.
-/// `progress` has the bytes read and of how many, and says whether to go on. Fails if records are
-/// damaged, too: then the place may be wrong.
+/// Finds the damage. It reads the whole device if neither end of it has a good superblock.
+/// `progress` gets the number of bytes read and of all bytes, and returns whether to continue. If
+/// records are damaged, too, this fails, because the place may be wrong.
 pub fn plan<S: Storage>(
     storage: &mut S,
     progress: &mut dyn FnMut(u64, u64) -> bool,
@@ -92,7 +93,7 @@ fn check_records<S: Storage>(storage: &mut S, geometry: Geometry) -> Result<(), 
     if found.is_empty() { Ok(()) } else { Err(StoreError::Damaged(found)) }
 }
 
-/// The copy of a superblock at its own place, whose records are whole: at the end of the device, or
+/// Finds the copy of a superblock whose records are complete: at the end of the device, or
 /// anywhere.
 fn find_copy<S: Storage>(
     storage: &mut S,
@@ -125,7 +126,7 @@ fn search<S: Storage>(
     for start in (0..size_bytes).step_by(SEARCHED_BYTES as usize) {
         let piece = &mut buffer[..SEARCHED_BYTES.min(size_bytes - start) as usize];
         if storage.read_at(piece, start).is_err() {
-            // Block by block: what cannot be read has no copy.
+            // Block by block, because an unreadable block has no copy.
             for (block, at) in piece.chunks_exact_mut(BLOCK).zip((start..).step_by(BLOCK)) {
                 if storage.read_at(block, at).is_err() {
                     block.fill(0);

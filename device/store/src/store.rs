@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An open store.
+//! An open store: extents are made, loaded, changed and deleted. `steady store` and `capi` use it.
 //!
 //! Changes are staged: this store shows them at once, and the next [`Store::flush`] makes all of
 //! them durable, or none. Durable contents are never overwritten: a place becomes free only after
@@ -22,10 +22,10 @@ use crate::storage::{BLOCK_BYTES, Commands, Storage};
 
 pub use self::make::StoreOptions;
 
-/// How an extent is made.
+/// The options of a new extent.
 #[derive(Debug, Clone, Copy)]
 pub struct ExtentOptions {
-    /// Most that it can hold.
+    /// The highest size of its contents.
     pub bytes: u64,
     /// Whether it has two places, so that there is always room for new contents.
     pub twice: bool,
@@ -35,9 +35,9 @@ pub struct ExtentOptions {
 
 #[derive(Debug, Clone, Copy)]
 enum Staged {
-    /// There before, with new contents.
+    /// An existing extent with new contents.
     Changed(Extent),
-    /// Made since the last flush.
+    /// An extent made since the last flush.
     New(Extent),
     Deleted,
 }
@@ -51,7 +51,7 @@ impl Staged {
     }
 }
 
-/// See the module.
+/// An open store.
 #[derive(Debug)]
 pub struct Store<S: Storage> {
     pub(crate) storage: S,
@@ -63,7 +63,7 @@ pub struct Store<S: Storage> {
     epoch_max: u64,
     staged: BTreeMap<u64, Staged>,
     problems: Vec<Problem>,
-    /// Whether the records that were found are durable: who wrote them may have been killed before
+    /// Whether the records that were found are durable. Their writer may have been killed before
     /// the flush.
     settled: bool,
     read_only: bool,
@@ -77,12 +77,12 @@ impl<S: Storage> Store<S> {
         Ok(Store { read_only: false, ..store })
     }
 
-    /// Opens a store to read only: one whose superblock is damaged, too, if its copy is not.
+    /// Opens a store to read only. A damaged superblock is no error if its copy is good.
     pub fn open_to_read(storage: S) -> Result<Store<S>, StoreError> {
         Store::open_if(storage, Problem::allows_reading)
     }
 
-    /// Opens whatever is there, to tell of it: what it shows may be wrong.
+    /// Opens a store in any state, for a report. Its contents may be wrong.
     pub(crate) fn open_damaged(storage: S) -> Result<Store<S>, StoreError> {
         Store::open_if(storage, |_| true)
     }
@@ -92,7 +92,7 @@ impl<S: Storage> Store<S> {
         if !problems.iter().all(allowed) {
             return Err(StoreError::Damaged(problems));
         }
-        // Without one there is a problem.
+        // Without an area there is a problem.
         let current = current.unwrap_or_default();
         Ok(Store {
             storage,
@@ -108,7 +108,7 @@ impl<S: Storage> Store<S> {
         })
     }
 
-    /// Damage that does not keep the store from being opened.
+    /// The damage with which the store can still be opened.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -117,13 +117,14 @@ impl<S: Storage> Store<S> {
         &self.geometry
     }
 
-    /// Flushes since the records were written again, and after how many that happens.
+    /// The number of flushes since the last snapshot, and the number after which the next is
+    /// written.
     pub fn changes(&self) -> (u32, u32) {
         let Current { blocks, snapshot_blocks, .. } = self.current;
         (blocks - snapshot_blocks, self.geometry.area_blocks() - snapshot_blocks)
     }
 
-    /// What the storage was given since it was opened.
+    /// The commands since it was opened.
     pub fn commands(&self) -> Commands {
         self.storage.commands()
     }
@@ -133,20 +134,20 @@ impl<S: Storage> Store<S> {
         self.storage.limits().command_bytes
     }
 
-    /// How many commands a load of an extent takes, and no other.
+    /// The exact number of commands for loading an extent.
     pub fn load_commands(&self, id: u64) -> Result<u64, StoreError> {
         let bytes = self.extent(id)?.valid_bytes.next_multiple_of(BLOCK_BYTES);
         Ok(bytes.div_ceil(self.command_bytes()))
     }
 
-    /// The most that is not above `bytes` and in which contents may be read or written piece by
-    /// piece without another command than in one; one command at least.
+    /// The largest piece of at most `bytes` that needs no more commands than one large read or
+    /// write; at least one command.
     pub fn piece_bytes(&self, bytes: usize) -> usize {
         let command_bytes = self.command_bytes() as usize;
         (bytes / command_bytes).max(1) * command_bytes
     }
 
-    /// As this store shows it, staged changes included.
+    /// An extent, with staged changes.
     pub fn extent(&self, id: u64) -> Result<Extent, StoreError> {
         let found = match self.staged.get(&id) {
             Some(staged) => staged.extent(),
@@ -155,7 +156,7 @@ impl<S: Storage> Store<S> {
         found.copied().ok_or(StoreError::Missing(id))
     }
 
-    /// All extents by id, staged changes included.
+    /// All extents by id, with staged changes.
     pub fn extents(&self) -> BTreeMap<u64, Extent> {
         let mut extents = self.current.extents.clone();
         for (&id, staged) in &self.staged {
@@ -171,7 +172,7 @@ impl<S: Storage> Store<S> {
         self.places().free()
     }
 
-    /// Of all that is durable or staged.
+    /// The places of all durable and staged extents.
     fn places(&self) -> Places {
         let mut places = Places::new(&self.geometry);
         self.current.extents.values().for_each(|extent| places.take(extent));
@@ -205,7 +206,7 @@ impl<S: Storage> Store<S> {
         }
     }
 
-    /// Room for one more change in the next record.
+    /// Checks that one more change fits into the next record.
     fn room_for(&self, id: u64) -> Result<(), StoreError> {
         self.changeable()?;
         if self.staged.len() == ENTRIES_MAX && !self.staged.contains_key(&id) {
@@ -261,13 +262,13 @@ impl<S: Storage> Store<S> {
         Ok(self.begin_load(id)?.next(blocks)?.len())
     }
 
-    /// The same in pieces.
+    /// Like [`Store::load`], in pieces.
     pub fn begin_load(&mut self, id: u64) -> Result<Loading<'_, S>, StoreError> {
         let extent = self.extent(id)?;
         Ok(Loading::new(self, id, extent))
     }
 
-    /// Replaces an extent's contents; durable when it returns, and so is all that was staged.
+    /// Replaces an extent's contents, and makes them and all staged changes durable.
     pub fn unload(&mut self, id: u64, contents: &[u8]) -> Result<(), StoreError> {
         self.write(id, contents)?;
         self.flush()
@@ -287,7 +288,7 @@ impl<S: Storage> Store<S> {
         unloading.finish()
     }
 
-    /// The same in pieces. Contents of this extent that are staged are given up.
+    /// Like [`Store::write`], in pieces. Staged contents of this extent are discarded.
     pub fn begin_unload(&mut self, id: u64) -> Result<Unloading<'_, S>, StoreError> {
         self.room_for(id)?;
         self.extent(id)?;
@@ -308,7 +309,7 @@ impl<S: Storage> Store<S> {
         Ok(Unloading::new(self, id, extent))
     }
 
-    /// An extent that is durable, with a place for new contents.
+    /// A durable extent, with a place for new contents.
     fn moved(&self, id: u64) -> Result<Extent, StoreError> {
         let extent = self.extent(id)?;
         if extent.valid_bytes == 0 {
@@ -323,7 +324,7 @@ impl<S: Storage> Store<S> {
         })
     }
 
-    /// New contents, which are written.
+    /// Stages new contents after they are written.
     pub(crate) fn stage(&mut self, id: u64, extent: Extent) -> Result<(), StoreError> {
         let staged = match self.staged.get(&id) {
             Some(Staged::New(_)) => Staged::New(extent),

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where everything lies: superblock, two areas of records, data, copy of the superblock.
+//! Computes the places of a store's parts: superblock, two areas of records, data, copy of the
+//! superblock.
 
 use super::records::ENTRIES_MAX;
 use super::{BLOCK, StoreId};
 
-/// Memory and time of an open grow with it.
+/// The limit of extents. Memory and time of opening grow with it.
 pub const EXTENTS_MAX: u32 = 65_536;
-/// The same, for the records between two snapshots.
+/// The limit of records between two snapshots, for the same reason.
 pub const LOG_BLOCKS_MAX: u32 = 4_096;
-/// The format's; no device has an erase unit so large.
+/// The format's limit. No device has an erase unit of this size.
 pub const ALIGN_BYTES_MAX: u64 = 1 << 30;
-/// The format's.
+/// The format's limit.
 pub const STORE_BYTES_MAX: u64 = 1 << 60;
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
-/// What the superblock says; the rest follows.
+/// The parameters in the superblock, which determine all places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     pub id: StoreId,
-    /// Of the device that is used, a multiple of a block.
+    /// The used size of the device, a multiple of a block.
     pub store_bytes: u64,
-    /// What areas and extents begin at a multiple of, and are a multiple of.
+    /// The alignment of areas and extents, and of their sizes.
     pub align_bytes: u64,
-    /// How many there may be.
+    /// The highest number of extents.
     pub extents_max: u32,
-    /// Records between two snapshots.
+    /// The number of records between two snapshots.
     pub log_blocks: u32,
 }
 
-/// A limit that a geometry breaks.
+/// A geometry breaks a limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GeometryError {
     #[error("alignment {0}: must be a multiple of {BLOCK_BYTES}, at most {ALIGN_BYTES_MAX}")]
@@ -48,7 +49,7 @@ pub enum GeometryError {
 }
 
 impl Geometry {
-    /// Whether it keeps all limits; nothing below overflows then.
+    /// Checks all limits. Afterwards, nothing below overflows.
     pub fn check(&self) -> Result<(), GeometryError> {
         let Geometry { store_bytes, align_bytes, extents_max, log_blocks, .. } = *self;
         if align_bytes == 0 || align_bytes % BLOCK_BYTES != 0 || align_bytes > ALIGN_BYTES_MAX {
@@ -70,7 +71,7 @@ impl Geometry {
         Ok(())
     }
 
-    /// Of an area: the largest snapshot and the records behind it.
+    /// The size of an area: the largest snapshot and the records after it.
     pub fn area_blocks(&self) -> u32 {
         snapshot_blocks(self.extents_max as usize) + self.log_blocks
     }
@@ -79,7 +80,7 @@ impl Geometry {
         (u64::from(self.area_blocks()) * BLOCK_BYTES).next_multiple_of(self.align_bytes)
     }
 
-    /// Where an area (0 or 1) begins; the superblock has a unit of its own.
+    /// The beginning of an area (0 or 1). The superblock has a separate unit.
     pub fn area_at(&self, area: usize) -> u64 {
         self.align_bytes + area as u64 * self.area_bytes()
     }
@@ -88,24 +89,24 @@ impl Geometry {
         self.area_at(2)
     }
 
-    /// Behind the last byte that an extent may have.
+    /// The end of the last possible extent.
     pub fn data_end(&self) -> u64 {
         let end = self.copy_at();
         end - end % self.align_bytes
     }
 
-    /// Of the superblock.
+    /// The place of the superblock's copy.
     pub fn copy_at(&self) -> u64 {
         self.store_bytes - BLOCK_BYTES
     }
 }
 
-/// How many blocks a snapshot of so many extents has.
+/// The number of blocks in a snapshot of this number of extents.
 pub fn snapshot_blocks(extents: usize) -> u32 {
     extents.div_ceil(ENTRIES_MAX).max(1) as u32
 }
 
-/// Where the copy of the superblock of a store on the whole of such a device is.
+/// The place of the superblock's copy, for a store on a whole device of this size.
 pub fn copy_at(size_bytes: u64) -> Option<u64> {
     (size_bytes - size_bytes % BLOCK_BYTES).checked_sub(BLOCK_BYTES)
 }

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bytes of a store, as docs/spec/store-1.md specifies them: no I/O here.
+//! Encodes and decodes the bytes of a store, as docs/spec/store-1.md specifies them, without I/O.
+//! [`crate::examine`] and [`crate::store`] use it.
 
 pub mod geometry;
 pub mod records;
 pub mod superblock;
 
-/// Of this format, which is not the version of the program.
+/// The version of the format, which is not that of the program.
 pub const VERSION: u32 = 1;
 
-/// Tells blocks of this store from those that an earlier one left on the device.
+/// Distinguishes blocks of this store from those of an earlier store on the device.
 pub type StoreId = [u8; 16];
 
-/// A block of the format.
+/// The size of a block.
 pub const BLOCK: usize = crate::storage::BLOCK_BYTES as usize;
 
-/// Where the checksum lies in a block of either kind: after magic and one more word.
+/// The offset of the checksum in either kind of block: after magic and one more word.
 const CRC_AT: usize = 12;
 
-/// CRC-32 of a block, its own field taken as zero.
+/// The CRC-32 of a block, with zero in place of its own field.
 fn checksum(block: &[u8]) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&block[..CRC_AT]);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks of an area: a snapshot of all extents, then one block per change that was made durable.
+//! Encodes and decodes the blocks of an area: a snapshot of all extents, then one block per durable
+//! change.
 
 use super::{BLOCK, StoreId, array_at, is_sealed, put, seal, u32_at, u64_at};
 
 const MAGIC: &[u8; 8] = b"STDYRECS";
 const HEAD: usize = 56;
 const ENTRY: usize = 48;
-/// Of one block; so many changes are made at once, all or none.
+/// The number of entries in a block. This number of changes is made at once, all or none.
 pub const ENTRIES_MAX: usize = (BLOCK - HEAD) / ENTRY;
 
 const SNAPSHOT: u32 = 1;
@@ -18,42 +19,42 @@ const CHECKED: u32 = 2;
 /// A contiguous range of the device with contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Extent {
-    /// Where its contents are.
+    /// The place of its contents.
     pub start: u64,
     /// A second place of the same size, which always has room for the next contents.
     pub spare: Option<u64>,
-    /// As asked for: its contents may be so long.
+    /// The requested size, which is the limit of its contents.
     pub bytes: u64,
-    /// Length of its contents.
+    /// The length of its contents.
     pub valid_bytes: u64,
-    /// Of its contents, if it was made with a checksum.
+    /// The checksum of its contents, if it was made with one.
     pub crc: Option<u32>,
 }
 
-/// What became of an extent: None if it was deleted.
+/// A change of an extent: its id and new state; None if it was deleted.
 pub type Entry = (u64, Option<Extent>);
 
-/// Which block of an area it is.
+/// The head of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub is_snapshot: bool,
     pub store: StoreId,
-    /// Of the area; each snapshot has a new one.
+    /// The epoch of the area; each snapshot has a new one.
     pub epoch: u64,
-    /// In the area.
+    /// The index in the area.
     pub index: u32,
-    /// How many blocks the area's snapshot has.
+    /// The number of blocks in the area's snapshot.
     pub snapshot_blocks: u32,
 }
 
-/// A block that is whole.
+/// A valid block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub head: Head,
     pub entries: Vec<Entry>,
 }
 
-/// Of at most [`ENTRIES_MAX`] entries.
+/// Encodes at most [`ENTRIES_MAX`] entries.
 pub fn encode(head: &Head, entries: &[Entry], block: &mut [u8]) {
     assert!(entries.len() <= ENTRIES_MAX, "the caller cuts them into blocks");
     let block = &mut block[..BLOCK];
@@ -84,7 +85,7 @@ fn encode_entry((id, extent): &Entry, to: &mut [u8]) {
     put(to, 44, &flags.to_le_bytes());
 }
 
-/// None if it is no block of a store, or not whole.
+/// Decodes a block; None if it is not a valid block of a store.
 pub fn decode(block: &[u8]) -> Option<Record> {
     let block = &block[..BLOCK];
     if !block.starts_with(MAGIC) || !is_sealed(block) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The superblock: written when a store is made, and never again.
+//! Encodes and decodes the superblock, which is written when a store is made, and never again.
 
 use super::geometry::{Geometry, GeometryError};
 use super::{BLOCK, VERSION, array_at, is_sealed, put, seal, u32_at, u64_at};
 
 const MAGIC: &[u8; 8] = b"STDYSTOR";
 
-/// What a block that should be a superblock is instead.
+/// The reason why a block is not a superblock.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuperblock {
     #[error("no superblock of a store")]

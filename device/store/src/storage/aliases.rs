@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locks on the same bytes by other names: another node of a block device, and the file below a loop
-//! device.
+//! Locks the same bytes under other names: another node of a block device, and the file below a
+//! loop device. `file` calls it.
 //!
-//! `flock` holds for one inode, so it does not see them. These locks belong to an open file and have
-//! a range (`F_OFD_SETLK`), so that two partitions in one file do not lock each other out.
-//! Device mapper shares what is beneath it, and another machine has its own locks: there the store
-//! finds out before it writes a record ([`crate::store::Store::flush`]).
+//! `flock` holds for one inode, so it does not see other names. These locks belong to an open file
+//! and have a range (`F_OFD_SETLK`), so that two partitions in one file do not lock each other out.
+//! They do not cover device mapper, which shares the device below, and another machine. There the
+//! store detects other writers before it writes a record ([`crate::store::Store::flush`]).
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -20,7 +20,7 @@ use super::file::{Access, OpenError, retried};
 /// `linux/loop.h`
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 const SECTOR_BYTES: u64 = 512;
-/// The kernel stacks loop devices no deeper.
+/// The kernel's limit for stacking loop devices.
 const DEPTH_MAX: usize = 8;
 
 /// `struct loop_info64`
@@ -38,14 +38,14 @@ struct LoopInfo {
 
 const _: () = assert!(size_of::<LoopInfo>() == 232);
 
-/// From `start` on; to the end of the file if `bytes` is 0.
+/// A range from `start`; to the end of the file if `bytes` is 0.
 #[derive(Debug, Clone, Copy)]
 struct Range {
     start: u64,
     bytes: u64,
 }
 
-/// Locks the file, and what else is known to be the same bytes. The files returned hold the locks.
+/// Locks the file, and other known names of the same bytes. The returned files hold the locks.
 pub(super) fn lock_all(path: &Path, file: &File, access: Access) -> Result<Vec<File>, OpenError> {
     let locked = |result: io::Result<()>| {
         result.map_err(|error| match error.kind() {
@@ -70,7 +70,7 @@ pub(super) fn lock_all(path: &Path, file: &File, access: Access) -> Result<Vec<F
         let Some((backing, opened)) = below else { break };
         let (backing_file, offset) = match (opened, access) {
             (Ok(opened), _) => opened,
-            // A reader notices by the checksum.
+            // A reader detects changes by the checksum.
             (Err(_), Access::Read) => break,
             (Err(error), _) if error.kind() == io::ErrorKind::ResourceBusy => {
                 return Err(OpenError::Locked { path: path.into() });
@@ -106,15 +106,15 @@ fn lock_range(file: &File, range: Range, access: Access) -> io::Result<()> {
     })
 }
 
-/// A block device, as sysfs has it.
+/// A block device in sysfs.
 struct BlockDisk {
     number: u64,
-    /// Of the device or partition itself.
+    /// The folder of the device or partition itself.
     sysfs: PathBuf,
 }
 
 impl BlockDisk {
-    /// None if it is no block device, or sysfs is not there.
+    /// None if it is not a block device, or sysfs is missing.
     fn of(file: &File) -> Option<BlockDisk> {
         let metadata = file.metadata().ok().filter(|found| found.file_type().is_block_device())?;
         let number = metadata.rdev();
@@ -127,7 +127,7 @@ impl BlockDisk {
         text.trim().parse().unwrap_or(0)
     }
 
-    /// The node in `/dev`, if the file was opened by another.
+    /// The node in `/dev`, if the file was opened through another.
     fn other_node(&self, file: &File, access: Access) -> Option<File> {
         let name = self.sysfs.file_name()?;
         let node = open(&Path::new("/dev").join(name), access, OFlags::empty()).ok()?;
@@ -136,7 +136,7 @@ impl BlockDisk {
         (is_same_device && (own.dev(), own.ino()) != (other.dev(), other.ino())).then_some(node)
     }
 
-    /// The file below a loop device, its name, and where in it the device begins.
+    /// The file below a loop device, its name, and the offset of the device in it.
     fn below(&self, file: &File, access: Access) -> Option<(PathBuf, io::Result<(File, u64)>)> {
         let whole = match self.sysfs.join("partition").exists() {
             true => self.sysfs.parent()?,
@@ -145,7 +145,7 @@ impl BlockDisk {
         let text = fs::read_to_string(whole.join("loop/backing_file")).ok()?;
         let backing = PathBuf::from(text.trim_end_matches('\n'));
         let opened = open_backing(file, &backing, access);
-        // Nobody can open it by a name any more.
+        // A deleted file cannot be opened by name any more.
         let is_deleted = text.trim_end().ends_with(" (deleted)");
         if is_deleted && opened.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
             return None;
@@ -153,7 +153,7 @@ impl BlockDisk {
         Some((backing, opened))
     }
 
-    /// A range of this device in the file below, where the loop device begins at `offset`.
+    /// The range in the file below, where the loop device begins at `offset`.
     fn moved(&self, range: Range, offset: u64) -> Range {
         let (start, size) = (self.number_in("start"), self.number_in("size"));
         let bytes = if range.bytes > 0 { range.bytes } else { size * SECTOR_BYTES };

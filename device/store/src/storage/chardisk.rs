@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `/dev/chardiskN` says of itself: `CHARDISK_IOC_INFO` of the module chario.
+//! Asks `/dev/chardiskN` for its properties: `CHARDISK_IOC_INFO` of the module chario. `file` calls
+//! it.
 
 use std::fs::File;
 use std::io;
@@ -31,16 +32,16 @@ pub struct Info {
     reserved: [u32; 8],
 }
 
-/// As `_IOWR()` of `linux/ioctl.h` makes it: direction, size, type, number.
+/// The number that `_IOWR()` of `linux/ioctl.h` computes: direction, size, type, number.
 const IOC_INFO: c_ulong = 3 << 30 | (size_of::<Info>() as c_ulong) << 16 | 0xBC << 8;
-/// Of `Info::capabilities`: `CHARDISK_HAS_REGIONS`.
+/// A bit of `Info::capabilities`: `CHARDISK_HAS_REGIONS`.
 pub const HAS_REGIONS: u32 = 0x10;
-/// The interface that this was written for.
+/// The version of the interface that this supports.
 const VERSION: u32 = 1;
 
 const _: () = assert!(size_of::<Info>() == 136);
 
-/// Asks; ENOTTY if another driver has the device.
+/// Asks the device. ENOTTY: it belongs to another driver.
 pub fn info(file: &File) -> io::Result<Info> {
     let mut info = Info::default();
     // SAFETY: the kernel writes as many bytes as the number of the ioctl says.

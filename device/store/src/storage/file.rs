@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A block device, a `/dev/chardiskN` or a plain file, read and written past the page cache.
+//! `steady store` and `capi` open stores with it.
 //!
-//! Each call is one command, or as many as the limits say: a block device gets calls no longer than
-//! what its driver takes in one request, however the buffer lies in physical memory.
+//! Each call is one command, or as many as the limits require. A block device gets calls that its
+//! driver takes in one request, for any layout of the buffer in physical memory.
 //!
-//! There is none for NVMe's own character device (`/dev/ngXnY`): it needs CAP_SYS_ADMIN on 6.1,
-//! gives out the whole namespace, and no I/O scheduler sees its commands.
+//! NVMe's own character device (`/dev/ngXnY`) is not supported: it needs CAP_SYS_ADMIN on 6.1,
+//! gives access to the whole namespace, and bypasses the I/O scheduler.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -23,18 +24,18 @@ use steadyio_core::occupied::{HEAD_BYTES, STORE, known_users, partitions, signat
 use super::{BLOCK_BYTES, Commands, Limits, Storage};
 use super::{aliases, chardisk};
 
-/// Of a file: what one call transfers.
+/// The size of a call for a plain file.
 const FILE_COMMAND_BYTES: u64 = 1 << 20;
-/// udev locks a device while it looks at it.
+/// The time to wait for a lock, because udev locks a device while it examines it.
 const LOCK_MAX: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Why a device or file cannot hold a store.
+/// The reason why a device or file cannot be used for a store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("{}{}", path.display(), access_hint(source))]
     Io { path: PathBuf, source: io::Error },
-    /// Mounted, swap, part of something, or opened exclusively.
+    /// The device is mounted, swap, a part of another device, or opened exclusively.
     #[error("{} is in use ({by}): unmount or release it first", path.display())]
     InUse { path: PathBuf, by: String },
     #[error(
@@ -44,16 +45,16 @@ pub enum OpenError {
     Locked { path: PathBuf },
     #[error("{}: is read-only", path.display())]
     ReadOnly { path: PathBuf },
-    /// Who opened the file below a loop device could change the store, too.
+    /// A program that opened the file below a loop device could change the store, too.
     #[error(
         "{}: its file {} cannot be locked: {source} (open that file instead of the loop device)",
         path.display(), backing.display()
     )]
     Backing { path: PathBuf, backing: PathBuf, source: io::Error },
-    /// It was to be empty.
+    /// It should be empty, but has contents.
     #[error("{} holds {what}, which would be lost", path.display())]
     Holds { path: PathBuf, what: String },
-    /// Directories, pipes, terminals and the like.
+    /// The path is a directory, a pipe, a terminal or the like.
     #[error("{}: must be a block device, a /dev/chardiskN or a regular file", path.display())]
     Kind { path: PathBuf },
     #[error(
@@ -67,7 +68,7 @@ pub enum OpenError {
     Device(#[from] DeviceError),
 }
 
-/// How a program uses a storage.
+/// The intended use of a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Shared with other readers.
@@ -76,20 +77,20 @@ pub enum Access {
     Change,
 }
 
-/// See the module.
+/// An open device or file.
 #[derive(Debug)]
 pub struct FileStorage {
     file: File,
     limits: Limits,
-    /// Longest call.
+    /// The longest call.
     call_bytes: u64,
     commands: Commands,
-    /// They hold locks on other names of the same bytes.
+    /// Open files that hold locks on other names of the same bytes.
     _aliases: Vec<File>,
 }
 
 impl FileStorage {
-    /// Opens what is there, and keeps others out.
+    /// Opens an existing device or file, and keeps others out.
     pub fn open(given: &Path, access: Access) -> Result<FileStorage, OpenError> {
         let path = &*path_of(given)?;
         let at = |source| OpenError::Io { path: path.into(), source };
@@ -125,7 +126,7 @@ impl FileStorage {
         Ok(opened)
     }
 
-    /// Fails if the device or file is known to hold something.
+    /// Fails if the device or file has known contents.
     pub fn check_empty(&mut self, path: &Path) -> Result<(), OpenError> {
         match self.held(path)? {
             Some(what) => Err(OpenError::Holds { path: path.into(), what }),
@@ -133,12 +134,12 @@ impl FileStorage {
         }
     }
 
-    /// What else than a store has its data at the start, as far as that is known.
+    /// The known format at the start, other than a store.
     pub fn foreign_format(&mut self, path: &Path) -> Result<Option<String>, OpenError> {
         if let Some(partitions) = partitions_of(path) {
             return Ok(Some(partitions));
         }
-        // Of a start that cannot be read nothing is known.
+        // If the start cannot be read, its contents are unknown.
         let head = self.head().unwrap_or_default();
         Ok(signature(&head).filter(|what| *what != STORE).map(str::to_string))
     }
@@ -155,13 +156,13 @@ impl FileStorage {
         let is_file = self.file.metadata().map_err(at)?.is_file();
         Ok(match signature(&head) {
             Some(what) => Some(what.to_string()),
-            // Of a device nobody can tell; a file has a name because somebody wanted it.
+            // A device may contain anything, but a file with a name was made on purpose.
             None if is_file && head.iter().any(|&byte| byte != 0) => Some("other data".into()),
             None => None,
         })
     }
 
-    /// What signatures are in, in whole blocks.
+    /// The range with all signatures, in whole blocks.
     fn head(&mut self) -> io::Result<Vec<u8>> {
         let looked_at = HEAD_BYTES.next_multiple_of(BLOCK_BYTES).min(self.limits.size_bytes);
         let bytes = (looked_at - looked_at % BLOCK_BYTES) as usize;
@@ -184,7 +185,7 @@ impl FileStorage {
         }
     }
 
-    /// How many commands this many bytes are.
+    /// The number of commands for this number of bytes.
     fn count(&self, bytes: usize) -> u64 {
         (bytes as u64).div_ceil(self.limits.command_bytes)
     }
@@ -208,7 +209,8 @@ fn open_direct(path: &Path, access: Access, more: OFlags) -> io::Result<File> {
     }
 }
 
-/// Opens exclusively to change the device: that fails if it is mounted, and prevents mounts.
+/// Opens the device, exclusively in order to change it. That fails if it is mounted, and prevents
+/// mounts.
 fn open_device(path: &Path, access: Access) -> Result<File, OpenError> {
     let exclusive = if access == Access::Change { OFlags::EXCL } else { OFlags::empty() };
     let open = || open_direct(path, access, exclusive);
@@ -253,18 +255,18 @@ fn open_chardisk(path: &Path, access: Access) -> Result<FileStorage, OpenError> 
         erase_bytes: info.erase_bytes.into(),
     };
     let mut storage = FileStorage::of(file, limits);
-    // The module makes commands of a call; fewer calls cost less.
+    // The module splits a call into commands, and fewer calls cost less.
     storage.call_bytes = u64::from(info.chunk_bytes).max(command_bytes);
     storage.call_bytes -= storage.call_bytes % command_bytes;
     Ok(storage)
 }
 
-/// The driver keeps others out, also those who come through another node, which is another file to
-/// [`lock`].
+/// Opens a character device. The driver keeps others out, also through another node, which is a
+/// different file for [`lock`].
 fn open_alone(path: &Path, access: Access) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(access == Access::Change);
-    // Another driver's open may wait, for a modem for example.
+    // Opening another driver's device may block, for example a modem.
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     if access == Access::Change {
         flags |= OFlags::EXCL;
@@ -273,7 +275,7 @@ fn open_alone(path: &Path, access: Access) -> io::Result<File> {
     retried(|| options.open(path))
 }
 
-/// Waits for a program that has what is asked for, and may be about to end.
+/// Retries while another program holds the resource, which may be about to end.
 pub(super) fn retried<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let began = Instant::now();
     loop {

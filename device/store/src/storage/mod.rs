@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a store lies on: something that is read and written at any aligned place, and flushed.
+//! The storage of a store: a trait for a device or file that is read and written at aligned places,
+//! and flushed. `Store` is generic over it; tests implement it with simulated power cuts.
 
 mod aliases;
 mod chardisk;
@@ -7,24 +8,24 @@ pub mod file;
 
 use std::io;
 
-/// Alignment of offsets, lengths and memory addresses of all reads and writes, and size of the
-/// blocks of the format.
+/// The alignment of offsets, lengths and memory addresses of all reads and writes, and the size of
+/// the format's blocks.
 pub const BLOCK_BYTES: u64 = 4_096;
 
-/// What a storage has and can do.
+/// The limits of a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub size_bytes: u64,
-    /// Smallest unit of access; divides [`BLOCK_BYTES`].
+    /// The smallest unit of access; it divides [`BLOCK_BYTES`].
     pub block_bytes: u64,
-    /// Longest command that the device gets in one piece, a multiple of [`BLOCK_BYTES`].
+    /// The longest command that the device gets in one piece, a multiple of [`BLOCK_BYTES`].
     pub command_bytes: u64,
-    /// The device's preferred multiple for placing data; 0 if it does not tell.
+    /// The device's preferred multiple for placing data; 0 if it has none.
     pub erase_bytes: u64,
 }
 
-/// How many commands a storage was given. A read or write of `n` bytes is `n / command_bytes`,
-/// rounded up.
+/// The number of commands that a storage was given. A read or write of `n` bytes is `n /
+/// command_bytes`, rounded up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Commands {
     pub reads: u64,
@@ -33,7 +34,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Those that came after `earlier`.
+    /// The commands since `earlier`.
     pub fn since(self, earlier: Commands) -> Commands {
         Commands {
             reads: self.reads - earlier.reads,
@@ -43,17 +44,16 @@ impl Commands {
     }
 }
 
-/// A device, or a file in its place. Offsets, lengths and addresses are multiples of
-/// [`BLOCK_BYTES`].
+/// A device, or a file instead. Offsets, lengths and addresses are multiples of [`BLOCK_BYTES`].
 pub trait Storage {
-    /// Fills the buffer from this offset on.
+    /// Fills the buffer from this offset.
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Writes all bytes. They survive a power cut when a later flush has returned; until then any
+    /// Writes all bytes. They survive a power cut when a later flush has returned. Before that any
     /// part of them may, in any order with other writes.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes durable what was written before.
+    /// Makes all earlier writes durable.
     fn flush(&mut self) -> io::Result<()>;
     fn limits(&self) -> Limits;
-    /// Since it was opened.
+    /// The commands since it was opened.
     fn commands(&self) -> Commands;
 }

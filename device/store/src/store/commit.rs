@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How staged changes become durable, in the order that docs/spec/store-1.md specifies.
+//! Makes staged changes durable, in the order that docs/spec/store-1.md specifies.
 
 use steadyio_core::memory::AlignedBuffer;
 
@@ -48,9 +48,9 @@ impl<S: Storage> Store<S> {
         Ok(())
     }
 
-    /// Fails if another program has made changes durable since the records were read, by a path that
-    /// no lock covers. Then they are where the next change would go, or, if the area is full, in the
-    /// other one. Epoch and index of the last record are the generation.
+    /// Fails if another program has made changes durable since the records were read, by a path
+    /// that no lock covers. Its changes are at the place of the next change or, if the area is
+    /// full, in the other area. Epoch and index of the last record are the generation.
     pub(crate) fn check_generation(&mut self) -> Result<(), StoreError> {
         let Current { area, blocks, epoch, .. } = self.current;
         let is_full = blocks == self.geometry.area_blocks();
@@ -70,7 +70,7 @@ impl<S: Storage> Store<S> {
         Ok(())
     }
 
-    /// Fails if the record that was written, which is in the block, is not there any more.
+    /// Fails if the last record, which is still in the block buffer, has been overwritten.
     fn check_record(&mut self, at: u64) -> Result<(), StoreError> {
         let written = self.block.to_vec();
         let read = self.storage.read_at(&mut self.block, at);
@@ -84,7 +84,7 @@ impl<S: Storage> Store<S> {
         Head { is_snapshot, store, epoch, index, snapshot_blocks }
     }
 
-    /// Begins the other area with all that is durable.
+    /// Begins the other area with a snapshot of everything durable.
     fn write_snapshot(&mut self) -> Result<(), StoreError> {
         let entries: Vec<Entry> =
             self.current.extents.iter().map(|(&id, extent)| (id, Some(*extent))).collect();
@@ -102,12 +102,14 @@ impl<S: Storage> Store<S> {
         self.storage.write_at(&bytes, at).map_err(io_error("writing a snapshot"))
     }
 
-    /// Before contents are written. Records read a moment ago are not read again.
+    /// Prepares to write contents. It does not read the records again if they were read a moment
+    /// ago.
     pub(super) fn before_contents(&mut self) -> Result<(), StoreError> {
         if self.settled { self.check_generation() } else { self.settle() }
     }
 
-    /// Before anything is written over places that the records do not name any more.
+    /// Makes the records durable, before anything is written over places that they do not name any
+    /// more.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
         if !self.settled {
             self.failed = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An empty store over whatever was there.
+//! Makes an empty store over any contents. `steady store create` and `capi` call it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,19 +13,20 @@ use crate::format::records::{self, Head};
 use crate::format::{BLOCK, StoreId, superblock};
 use crate::storage::{BLOCK_BYTES, Storage};
 
-/// [`Store::create`] first clears this many bytes, which hold all signatures of earlier contents.
+/// The number of bytes that [`Store::create`] first clears. They have all signatures of earlier
+/// contents.
 const CLEARED_BYTES: u64 = 128 << 10;
-/// For a device that reports none.
+/// The alignment for a device that reports none.
 const ALIGN_BYTES: u64 = 1 << 20;
 
-/// How a store is made.
+/// The options of a new store.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreOptions {
-    /// Where extents begin, best a multiple of the device's erase unit; None: what the device
-    /// prefers, else 1 MiB.
+    /// The alignment of extents, best a multiple of the device's erase unit; None: the device's
+    /// preference, else 1 MiB.
     pub align_bytes: Option<u64>,
     pub extents_max: u32,
-    /// Flushes between two snapshots of all records.
+    /// The number of flushes between two snapshots of all records.
     pub log_blocks: u32,
 }
 
@@ -36,7 +37,7 @@ impl Default for StoreOptions {
 }
 
 impl<S: Storage> Store<S> {
-    /// Makes an empty store over whatever is there, which the caller has looked at.
+    /// Makes an empty store over the present contents, which the caller must have checked.
     pub fn create(mut storage: S, options: &StoreOptions) -> Result<Store<S>, StoreError> {
         let limits = storage.limits();
         let preferred = match limits.erase_bytes {
@@ -62,8 +63,8 @@ fn new_id() -> io::Result<StoreId> {
     Ok(id)
 }
 
-/// First there is no store, then records, then a superblock, and last its copy: a power cut leaves
-/// what was there before, or no store, or this one.
+/// Writes an empty store: first it destroys the old one, then it writes records, a superblock, and
+/// last its copy. A power cut leaves the earlier contents, no store, or this one.
 fn write_empty<S: Storage>(storage: &mut S, geometry: &Geometry) -> io::Result<()> {
     let mut block = AlignedBuffer::new(CLEARED_BYTES as usize, false).map_err(io::Error::other)?;
     let places = [0, geometry.copy_at()];
@@ -71,7 +72,7 @@ fn write_empty<S: Storage>(storage: &mut S, geometry: &Geometry) -> io::Result<(
         storage.write_at(&block[..BLOCK], at)?;
     }
     storage.flush()?;
-    // Not before an earlier store is gone: it may have had extents here.
+    // After the earlier store is gone, which may have had extents here.
     let cleared = CLEARED_BYTES.min(geometry.store_bytes) as usize;
     storage.write_at(&block[BLOCK..cleared], BLOCK_BYTES)?;
     storage.flush()?;
