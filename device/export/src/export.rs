@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file: messages in order, compressed chunks, an index, and metadata of the recordings.
+//! Writes the export: messages in order, compressed chunks, an index, and metadata of the
+//! recordings. `steady export` calls it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Seek, Write};
@@ -18,12 +19,12 @@ use crate::summary::{ChannelSummary, Damage, Recordings, SCHEMA, Summary};
 use crate::survey::Survey;
 
 const LIBRARY: &str = concat!("steadyio-export ", env!("CARGO_PKG_VERSION"));
-/// Name of the metadata record of an export.
+/// The name of the export's metadata record.
 const EXPORT_NAME: &str = "steadyio.export";
-/// Name of the metadata record of each recording in it.
+/// The name of each recording's metadata record.
 const RECORDING_NAME: &str = "steadyio.recording";
 
-/// How chunks are compressed.
+/// The compression of chunks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Compression {
     #[default]
@@ -50,15 +51,15 @@ impl Compression {
     }
 }
 
-/// The export is not complete.
+/// The export is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error("cannot read: {0}")]
     Read(io::Error),
-    /// Of what it is written to.
+    /// Writing to the output failed.
     #[error("cannot write: {0}")]
     Write(io::Error),
-    /// What the MCAP writer refuses.
+    /// The MCAP writer rejected something.
     #[error("cannot be written as MCAP: {0}")]
     Mcap(McapError),
     #[error("{path}: its schemas or channels are malformed")]
@@ -75,31 +76,32 @@ pub enum ExportError {
 impl From<McapError> for ExportError {
     fn from(error: McapError) -> ExportError {
         match error {
-            // It takes any failed write for one of compression, too.
+            // The writer reports any failed write as one of compression, too.
             McapError::Io(error) => ExportError::Write(error),
             error => ExportError::Mcap(error),
         }
     }
 }
 
-/// What an export is made of, and how.
+/// The source and the options of an export.
 pub struct Export<'a> {
     pub survey: &'a Survey,
     pub selection: &'a Selection,
     pub compression: Compression,
-    /// None: that of the recordings.
+    /// None: the profile of the recordings.
     pub profile: Option<&'a str>,
-    /// Memory for blocks.
+    /// The memory limit for blocks.
     pub held_bytes_max: usize,
     pub stop: &'a Interrupt,
-    /// Called with the bytes that were read, and those that there are.
+    /// Gets the number of bytes read, and of all bytes.
     pub progress: &'a mut dyn FnMut(u64, u64),
 }
 
-/// Ids in the export, by position in the definitions of a segment; of channels that are wanted.
+/// The targets in the export, by position in a segment's definitions; None for channels that are
+/// not selected.
 type Ids = Rc<Vec<Option<Target>>>;
 
-/// What becomes of a message.
+/// The destination of a message.
 #[derive(Debug, Clone, Copy)]
 enum Target {
     /// A message of the channel with this id.
@@ -109,31 +111,31 @@ enum Target {
 
 struct Exporting<'a, W: Write + Seek> {
     writer: Files<'a, W>,
-    /// By position in the survey.
+    /// The targets by position in the survey.
     ids: Vec<Option<Ids>>,
-    /// Of the segment that was opened last: the next one's are the same, most often.
+    /// The targets of the last opened segment; those of the next one are mostly the same.
     last: Option<(Definitions, Ids)>,
     channels: BTreeMap<u16, ChannelSummary>,
     recordings: Recordings,
     times_ns: Option<(u64, u64)>,
     messages: u64,
-    /// Metadata and attachments.
+    /// The number of metadata records and attachments.
     others: u64,
 }
 
 impl Export<'_> {
-    /// Writes all of it into a file, and returns its summary.
+    /// Writes the whole export into a file, and returns its summary.
     pub fn write(self, out: impl Write + Seek) -> Result<Summary, ExportError> {
         self.write_with(WriteOptions::new(), out, None).map(|(summary, _)| summary)
     }
 
-    /// The same into a pipe. A reader gets each chunk when it is complete.
+    /// Writes the whole export into a pipe. A reader gets each chunk when it is complete.
     pub fn stream(self, out: impl Write) -> Result<Summary, ExportError> {
         let options = WriteOptions::new().disable_seeking(true);
         self.write_with(options, NoSeek::new(out), None).map(|(summary, _)| summary)
     }
 
-    /// The same into several files; returns a summary of each, too.
+    /// Writes the export into several files, and also returns a summary of each.
     pub fn split<W: Write + Seek>(
         self,
         split: &mut dyn Split<W>,
@@ -150,7 +152,7 @@ impl Export<'_> {
     ) -> Result<(Summary, Vec<FileSummary>), ExportError> {
         let options = options
             .compression(self.compression.of_mcap())
-            // A recording that goes on needs the other CPUs.
+            // A running recorder needs the other CPUs.
             .compression_threads(0)
             .profile(self.profile.unwrap_or(self.survey.profile()))
             .library(LIBRARY);
@@ -166,7 +168,7 @@ impl Export<'_> {
         };
         let mut merge = Merge::new(self.survey, self.selection.clone(), self.held_bytes_max);
         if let Err(error) = self.copy(&mut merge, &mut exporting) {
-            // Dropping it would write an end, and the incomplete file would look complete.
+            // Dropping the writer would write an end, and the incomplete file would look complete.
             exporting.writer.abandon();
             return Err(error);
         }
@@ -244,7 +246,7 @@ impl<W: Write + Seek> Exporting<'_, W> {
                 self.others += u64::from(self.writer.write_other(kind, payload)?);
                 return Ok(());
             }
-            // Only wanted channels come.
+            // Only selected channels come here.
             None => return Ok(()),
         };
         let header = MessageHeader {
@@ -264,7 +266,8 @@ impl<W: Write + Seek> Exporting<'_, W> {
         Ok(())
     }
 
-    /// The same channel of several segments and recordings is one. None if a record is malformed.
+    /// Adds a segment's channels. The same channel of several segments and recordings is one. None
+    /// if a record is malformed.
     fn add_channels(
         &mut self,
         definitions: &Definitions,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of an export: one, or several of a limited size. Each has all schemas and channels
-//! that were known when it began, under the same ids.
+//! The files of an export: one, or several of a limited size. Each contains all schemas and
+//! channels known at its beginning, with the same ids. `export` writes through it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Seek, Write};
@@ -10,7 +10,7 @@ use mcap::{Attachment, McapError, McapResult, WriteOptions, Writer, parse_record
 use steadyio_recorder::mcap::definitions::{ChannelSpec, SchemaSpec};
 use steadyio_recorder::stream::mcap::RECORD_KEY;
 
-/// A record of MCAP that is no message.
+/// An MCAP record that is not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Other {
     Metadata,
@@ -18,7 +18,7 @@ pub(crate) enum Other {
 }
 
 impl Other {
-    /// What the messages of a channel with this metadata are, if they are no messages.
+    /// The kind of record from which a channel's messages were made; None for real messages.
     pub(crate) fn of(metadata: &[(String, String)]) -> Option<Other> {
         let (_, kind) = metadata.iter().find(|(key, _)| key == RECORD_KEY)?;
         match kind.as_str() {
@@ -29,20 +29,20 @@ impl Other {
     }
 }
 
-/// Where further files come from.
+/// Makes further files.
 pub trait Split<W> {
-    /// Bytes of messages, before compression, after which another file begins.
+    /// The size of messages, before compression, after which another file begins.
     fn bytes_max(&self) -> u64;
     fn open(&mut self, number: usize) -> io::Result<W>;
-    /// Takes a file that is complete.
+    /// Takes a complete file.
     fn close(&mut self, file: W) -> io::Result<()>;
 }
 
-/// A file that is complete.
+/// A complete file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileSummary {
     pub messages: u64,
-    /// Log times.
+    /// The earliest log time.
     pub start_ns: u64,
     pub end_ns: u64,
     pub bytes: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Files<'a, W: Write + Seek> {
     split: Option<&'a mut dyn Split<W>>,
     schemas: BTreeMap<u16, SchemaSpec>,
     channels: BTreeMap<u16, (u16, ChannelSpec)>,
-    /// The one that is written.
+    /// The file in progress.
     file: FileSummary,
     payload_bytes: u64,
     complete: Vec<FileSummary>,
@@ -117,7 +117,7 @@ impl<'a, W: Write + Seek> Files<'a, W> {
         self.writer()?.write_metadata(metadata)
     }
 
-    /// A record that came as one into the recording; false if it is malformed.
+    /// Writes a record that was not a message before the recording; false if it is malformed.
     pub(crate) fn write_other(&mut self, kind: Other, content: &[u8]) -> McapResult<bool> {
         let opcode = match kind {
             Other::Metadata => op::METADATA,
@@ -169,13 +169,13 @@ impl<'a, W: Write + Seek> Files<'a, W> {
         Ok(())
     }
 
-    /// Returns all files, in their order.
+    /// Returns all files, in order.
     pub(crate) fn finish(mut self) -> McapResult<Vec<FileSummary>> {
         self.complete()?;
         Ok(self.complete)
     }
 
-    /// Leaves the file without an end.
+    /// Drops the file without writing an end.
     pub(crate) fn abandon(mut self) {
         if let Some(writer) = self.writer.take() {
             writer.into_inner();

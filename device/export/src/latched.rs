@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Latched topics: which of the repeated messages are news, and what holds where a selection begins.
+//! Selects the messages of latched topics: drops repeated ones, and adds those that are valid at
+//! the beginning of a selection. `merge` calls it.
 //!
-//! A recorder repeats the last message of a latched topic in front of each segment. In the messages
-//! of many segments such a copy is dropped if the message itself has come out before. Where a
-//! selection begins later than the recording, the message that held at that time comes out first,
-//! with the time of the beginning: else nothing of that topic could be replayed.
+//! A recorder repeats the last message of a latched topic at the beginning of each segment. Such a
+//! copy is dropped if the message itself has been exported before. If a selection begins later than
+//! the recording, the message valid at that time comes first, with the time of the beginning.
+//! Otherwise that topic could not be replayed.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use steadyio_recorder::mcap::private::Identity;
 use crate::selection::Selection;
 use crate::survey::Segment;
 
-/// The latest message of a topic that came out.
+/// The latest exported message of a topic.
 #[derive(Debug, Clone, Copy)]
 struct Given {
     recording_id: [u8; 16],
@@ -24,7 +25,7 @@ struct Given {
     bytes: usize,
 }
 
-/// What came out of latched topics so far.
+/// The exported messages of latched topics so far.
 #[derive(Debug, Default)]
 pub(crate) struct Latched {
     topics: HashMap<String, usize>,
@@ -33,18 +34,18 @@ pub(crate) struct Latched {
 
 /// A message of a latched topic.
 pub(crate) struct LatchedMessage {
-    /// Number of its topic, by [`Latched::topics_of`].
+    /// The number of its topic, from [`Latched::topics_of`].
     pub(crate) topic: usize,
     pub(crate) identity: Identity,
     pub(crate) sequence: u32,
     pub(crate) publish_time_ns: u64,
     pub(crate) bytes: usize,
-    /// Whether it is a copy, or stands for one.
+    /// Whether it is a copy, or replaces one.
     pub(crate) repeats: bool,
 }
 
 impl Latched {
-    /// Numbers of the topics that are latched, by position in the definitions.
+    /// The numbers of the latched topics, by position in the definitions.
     pub(crate) fn topics_of(&mut self, definitions: &Definitions) -> Vec<Option<usize>> {
         let Some((_, channels)) = definitions.specs() else { return Vec::new() };
         let numbers = channels.into_iter().map(|channel| {
@@ -58,12 +59,12 @@ impl Latched {
         numbers
     }
 
-    /// Whether a message is to come out.
+    /// Whether to export a message.
     pub(crate) fn is_news(&mut self, message: &LatchedMessage) -> bool {
         let &LatchedMessage { topic, identity, sequence, publish_time_ns, bytes, .. } = message;
         let Identity { recording_id, .. } = identity;
         let is_known = self.given[topic].is_some_and(|given| {
-            // Numbers wrap: what lies behind by less than half of them is older.
+            // Numbers wrap: a number that is behind by less than half of the range is older.
             let counted = given.recording_id == recording_id
                 && given.sequence.wrapping_sub(sequence) <= u32::MAX / 2;
             let same = given.publish_time_ns == publish_time_ns && given.bytes == bytes;
@@ -77,8 +78,8 @@ impl Latched {
     }
 }
 
-/// Positions of the segments that tell what held where the selection begins: of each recording that
-/// goes on there, the newest one that began before.
+/// The positions of the segments with the messages valid at the beginning of the selection: for
+/// each recording that continues there, the newest segment that began before.
 pub(crate) fn standing(segments: &[Segment], selection: &Selection) -> Vec<usize> {
     let from_ns = selection.times_ns.start;
     let mut newest: HashMap<[u8; 16], usize> = HashMap::new();

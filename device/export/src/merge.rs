@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages of many segments in the order of their log times, with bounded memory.
+//! Merges the messages of many segments in the order of their log times, with bounded memory.
+//! `export` and `steady cat` call it.
 //!
-//! A block is read when its earliest message may be the next one, and held until all of its messages
-//! are taken. Recordings are nearly in order, so few blocks are held at a time. Where they are not,
-//! more than [`HELD_BYTES_MAX`] are not held: then a message comes out late, and is counted.
+//! A block is read when its earliest message may be the next one, and kept until all of its
+//! messages are returned. Recordings are nearly in order, so few blocks are kept at a time. If they
+//! are not in order, at most [`HELD_BYTES_MAX`] are kept; then a message comes late, and is
+//! counted.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -27,7 +29,7 @@ use crate::selection::Selection;
 use crate::summary::Missing;
 use crate::survey::{Segment, Survey};
 
-/// Of blocks, before the order is given up.
+/// The limit of kept blocks, beyond which the order is given up.
 pub const HELD_BYTES_MAX: usize = 256 << 20;
 
 /// A segment that is being read.
@@ -35,16 +37,16 @@ struct Open {
     file: File,
     life: Life,
     definitions: Definitions,
-    /// By position in the definitions.
+    /// Whether each channel is selected, by position in the definitions.
     wanted: Vec<bool>,
-    /// The same: the number of the topic, if it is latched.
+    /// The number of each channel's topic, if it is latched.
     latched: Vec<Option<usize>>,
-    /// Not read yet, the earliest first.
+    /// The unread blocks, the earliest first.
     blocks: VecDeque<BlockSpan>,
 }
 
-/// A message that waits for its turn. The order of the fields is that of the messages: by time, and
-/// in the order of the recording where times are the same.
+/// A message that waits for its turn. The order of the fields defines the order of messages: by
+/// time, and for equal times in the order of the recording.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     log_time_ns: u64,
@@ -56,22 +58,23 @@ struct Waiting {
     sequence: u32,
     publish_time_ns: u64,
     block: usize,
-    /// The number of its topic if that is latched, and whether it repeats one of another segment.
+    /// The number of its topic if that is latched, and whether it repeats a message of another
+    /// segment.
     latched: Option<(usize, bool)>,
 }
 
-/// A block with messages that wait.
+/// A block with waiting messages.
 struct Held {
     bytes: Vec<u8>,
     waiting: usize,
 }
 
-/// A message that is next.
+/// The next message.
 #[derive(Debug, Clone)]
 pub struct Next {
-    /// Position of its segment in the survey.
+    /// The position of its segment in the survey.
     pub segment: usize,
-    /// Position of its channel in the definitions of the segment.
+    /// The position of its channel in the definitions of the segment.
     pub slot: usize,
     pub sequence: u32,
     pub log_time_ns: u64,
@@ -82,37 +85,38 @@ pub struct Next {
 
 /// The next item of a merge.
 pub enum Item {
-    /// A segment, whose messages follow: its position in the survey, and its index.
+    /// The next messages are from this segment: its position in the survey, and its index.
     Segment(usize, Box<Readable>),
     Message(Next),
-    /// So many bytes of blocks were read.
+    /// This number of bytes was read.
     Read(u64),
 }
 
-/// See the module's head.
+/// A merge in progress.
 pub struct Merge {
     segments: Vec<Segment>,
     selection: Selection,
-    /// By position: whether it tells what held where the selection begins.
+    /// Whether a segment has messages that are valid at the beginning of the selection, by
+    /// position.
     standing: Vec<bool>,
     latched: Latched,
-    /// Positions of the segments that were not opened yet, the earliest first.
+    /// The positions of segments that were not opened yet, the earliest first.
     unopened: VecDeque<usize>,
     open: Vec<Option<Open>>,
     heap: BinaryHeap<Reverse<Waiting>>,
     held: Vec<Option<Held>>,
     held_bytes: usize,
     held_bytes_max: usize,
-    /// The block of the message that was returned last, if all of its messages are taken.
+    /// The block of the last message, if all of its messages have been returned.
     taken: Option<usize>,
     last_ns: u64,
-    /// Messages that came out after later ones.
+    /// The number of messages that came after later ones.
     pub late: u64,
     pub missing: Missing,
 }
 
 impl Merge {
-    /// Of the segments of a survey.
+    /// Merges the segments of a survey.
     pub fn new(survey: &Survey, selection: Selection, held_bytes_max: usize) -> Self {
         let segments = survey.segments.clone();
         let mut missing = Missing::default();
@@ -141,12 +145,13 @@ impl Merge {
         }
     }
 
-    /// Bytes of all blocks that will be read, at the most.
+    /// The size of all blocks to read, at most.
     pub fn bytes(&self) -> u64 {
         self.unopened.iter().map(|at| self.segments[*at].bytes).sum()
     }
 
-    /// Takes the next step; None at the end. The payload of a message is there until the next call.
+    /// Takes the next step; None at the end. The payload of a message stays valid until the next
+    /// call.
     pub fn step(&mut self) -> io::Result<Option<Item>> {
         self.release();
         let next_segment = self.unopened.front().map(|at| self.segments[*at].times_ns.0);
@@ -158,7 +163,7 @@ impl Merge {
             is_full || next_read.is_none_or(|start_ns| waiting.log_time_ns < start_ns)
         });
         if may_come {
-            // A copy of a message that came out before is none.
+            // A copy of a message that was returned before is skipped.
             return Ok(Some(self.take().map_or(Item::Read(0), Item::Message)));
         }
         match (next_segment, next_block) {
@@ -169,13 +174,13 @@ impl Merge {
         }
     }
 
-    /// Of the message that [`Merge::step`] returned last.
+    /// The payload of the last message that [`Merge::step`] returned.
     pub fn payload(&self, message: &Next) -> &[u8] {
         let held = self.held[message.block].as_ref();
         held.map_or(&[], |held| &held.bytes[message.payload.clone()])
     }
 
-    /// The earliest block of the open segments, by its first log time, and its segment.
+    /// The earliest block of the open segments: its first log time, and its segment.
     fn next_block(&self) -> Option<(u64, usize)> {
         let open = self.open.iter().enumerate();
         let next = |(at, open): (usize, &Option<Open>)| {
@@ -228,13 +233,13 @@ impl Merge {
         Ok(Some(Item::Segment(at, found)))
     }
 
-    /// The last messages of latched topics before the selection begins come out there.
+    /// Adds the last messages of latched topics before the beginning of the selection.
     fn hold_standing(&mut self, at: usize, open: &Open, blocks: &[BlockSpan]) -> io::Result<()> {
         let from_ns = self.selection.times_ns.start;
         let mut last = BTreeMap::new();
         for span in blocks.iter().filter(|span| span.start_ns < from_ns) {
             let block = read_block(&Sectors::new(&open.file), &open.life, span);
-            // Damage is counted where the block itself is wanted.
+            // Damage is counted when the block itself is selected.
             let Some(block) = block.map_err(|error| named(&self.segments[at], &error))? else {
                 continue;
             };
@@ -295,7 +300,7 @@ impl Merge {
         Ok(Item::Read(span.bytes))
     }
 
-    /// Keeps bytes until so many messages in them are taken; returns their number.
+    /// Keeps a block until this number of its messages has been returned. Returns its index.
     fn hold(&mut self, bytes: Vec<u8>, waiting: usize) -> usize {
         let number = self.held.iter().position(Option::is_none).unwrap_or(self.held.len());
         self.held_bytes += bytes.len();
@@ -308,7 +313,7 @@ impl Merge {
         number
     }
 
-    /// None if it is a copy of one that came out before.
+    /// The next message; None if it is a copy of one that was returned before.
     fn take(&mut self) -> Option<Next> {
         let Reverse(next) = self.heap.pop()?;
         let held = self.held[next.block].as_mut()?;
@@ -340,7 +345,7 @@ impl Merge {
         })
     }
 
-    /// Of the message that was returned last.
+    /// Releases the block of the last message.
     fn release(&mut self) {
         if let Some(held) = self.taken.take().and_then(|at| self.held[at].take()) {
             self.held_bytes -= held.bytes.len();
@@ -369,10 +374,10 @@ fn waiting(
     }
 }
 
-/// None if it is another one by now.
+/// Opens a segment again; None if it has begun another life.
 fn open_again(segment: &Segment) -> Result<Option<(File, Box<Readable>)>, RecoverError> {
     let file = match File::open(&segment.path) {
-        // Renamed by a recorder.
+        // A recorder has renamed it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
@@ -384,7 +389,7 @@ fn open_again(segment: &Segment) -> Result<Option<(File, Box<Readable>)>, Recove
     })
 }
 
-/// A block that is damaged in the segment itself.
+/// Reads a block from a copy of the segment, if it is damaged in the segment itself.
 fn block_of_copy(segment: &Segment, span: &BlockSpan) -> Option<Vec<u8>> {
     let read = |path: &PathBuf| {
         let file = File::open(path).ok()?;

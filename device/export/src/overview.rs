@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The contents of a pool, out of the summaries of its segments: no message is read.
+//! Describes a pool from the summaries of its segments, without reading messages. `steady info`
+//! prints it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,21 +16,21 @@ use crate::survey::{Segment, Survey};
 
 pub const SCHEMA: &str = "steadyio.info/1";
 
-/// See the module's head. `docs/spec/info-1.schema.json` describes it.
+/// The overview. `docs/spec/info-1.schema.json` describes it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Overview {
     pub schema: &'static str,
     pub tool: BTreeMap<&'static str, &'static str>,
-    /// That of all recordings, or empty.
+    /// The common profile of all recordings, or empty.
     pub profile: String,
     pub segments: SegmentCounts,
     pub messages: u64,
-    /// Of the blocks with messages.
+    /// The size of the blocks with messages.
     pub bytes: u64,
-    /// Log times of the messages; none without any.
+    /// The first log time; None without messages.
     pub start_ns: Option<u64>,
     pub end_ns: Option<u64>,
-    /// By topic.
+    /// The channels by topic.
     pub channels: Vec<ChannelOverview>,
     pub recordings: Vec<RecordingSummary>,
     #[serde(flatten)]
@@ -48,11 +49,12 @@ pub struct SegmentCounts {
 pub struct ChannelOverview {
     pub topic: String,
     pub encoding: String,
-    /// Empty: there is no schema.
+    /// Empty if there is no schema.
     pub schema_name: String,
     pub schema_encoding: String,
     pub messages: u64,
-    /// By the recorder, in all recordings of which a segment was read.
+    /// The number of messages that the recorder lost, in all recordings of which a segment was
+    /// read.
     pub lost: u64,
 }
 
@@ -67,7 +69,7 @@ struct Sums {
 }
 
 impl Overview {
-    /// Of the segments of a survey; the incidents are those of its directories.
+    /// Describes the segments of a survey; the incidents are those of its directories.
     pub fn of(survey: &Survey, incidents: &[Incident]) -> io::Result<Overview> {
         let mut sums = Sums::default();
         for segment in &survey.segments {
@@ -104,7 +106,7 @@ impl Overview {
 }
 
 impl Sums {
-    /// A recorder may have begun another life of the segment; then it is that which counts.
+    /// Adds a segment. If a recorder has begun another life of it, the new life counts.
     fn add(&mut self, segment: &Segment) -> io::Result<()> {
         let file = match File::open(&segment.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `metadata.yaml` of a rosbag2 bag, version 5 (Humble; later releases read it).
+//! The `metadata.yaml` of a rosbag2 bag, version 5 (Humble; later releases read it). `steady export
+//! --ros2` writes it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,12 +9,12 @@ use crate::files::FileSummary;
 use crate::overview::ChannelOverview;
 use crate::summary::ChannelSummary;
 
-/// Why a channel cannot be in a bag; None if it can.
+/// The reason why a channel cannot be in a bag; None if it can.
 pub fn problem(channel: &ChannelOverview) -> Option<String> {
     let ChannelOverview { topic, encoding, schema_name, schema_encoding, .. } = channel;
     let parts: Vec<&str> = schema_name.split('/').collect();
     if encoding == "mcap" {
-        // Metadata and attachments are no topics.
+        // Metadata and attachments are not topics.
         None
     } else if encoding != "cdr" {
         Some(format!("topic {topic}: its encoding is {encoding:?}, and must be \"cdr\""))
@@ -39,8 +40,8 @@ struct Topic {
     messages: u64,
 }
 
-/// The channels by topic. Recordings may have offered it with other QoS profiles: then the first
-/// ones count.
+/// The channels by topic. If recordings offered a topic with different QoS profiles, the first ones
+/// count.
 fn topics(channels: &[ChannelSummary]) -> BTreeMap<&str, Topic> {
     let mut topics: BTreeMap<&str, Topic> = BTreeMap::new();
     for ChannelSummary { topic, messages, type_name, metadata, .. } in channels {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which messages are wanted.
+//! Selects messages by topic and log time. `merge` and the survey use it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use steadyio_recorder::stream::filter::TopicPattern;
 
-/// Topics and log times.
+/// The selected topics and log times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// Empty: all.
+    /// The topics; empty for all.
     pub topics: Vec<TopicPattern>,
-    /// From the first up to the last, which is not wanted, but `u64::MAX` is no end.
+    /// The log times from the first up to the last, exclusive; `u64::MAX` means no end.
     pub times_ns: Range<u64>,
 }
 
@@ -24,13 +24,13 @@ impl Selection {
         self.wants_some_of((log_time_ns, log_time_ns))
     }
 
-    /// Whether any of these times, both ends included, is wanted.
+    /// Whether any of these times, both ends included, is selected.
     pub fn wants_some_of(&self, (start_ns, end_ns): (u64, u64)) -> bool {
         let begins_before_the_end = self.times_ns.end == u64::MAX || start_ns < self.times_ns.end;
         begins_before_the_end && end_ns >= self.times_ns.start
     }
 
-    /// The first pattern that none of these topics has.
+    /// The first pattern that matches none of these topics.
     pub fn unknown_topic(&self, topics: &BTreeSet<String>) -> Option<&str> {
         let known = |pattern: &&TopicPattern| topics.iter().any(|topic| pattern.matches(topic));
         self.topics.iter().find(|pattern| !known(pattern)).map(TopicPattern::text)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an export says of itself: as JSON, and as metadata in its file.
+//! The summary of an export, as JSON and as metadata in its file.
 
 use std::collections::BTreeMap;
 
@@ -19,20 +19,20 @@ pub const SCHEMA: &str = "steadyio.export/1";
 /// Recorded data that is not in the export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// Between blocks that are there, or changed since they were written.
+    /// The number of blocks missing between existing ones, or changed since they were written.
     pub blocks: u64,
     pub bytes: u64,
-    /// Of the blocks, those that had been durable: the others were on their way when power failed.
+    /// The missing blocks that had been durable. The others were in flight when power failed.
     pub durable_blocks: u64,
-    /// Messages in damaged blocks and in segments that are damaged or gone.
+    /// The number of messages in damaged blocks and in segments that are damaged or gone.
     pub messages: u64,
-    /// Whether `messages` may be too high: some of their counts are gone.
+    /// Whether `messages` may be too high, because some counts are lost.
     pub messages_at_most: bool,
-    /// Bytes that the device could not read, whether they had been data or not.
+    /// The number of bytes that the device could not read, data or not.
     pub unreadable_bytes: u64,
-    /// Blocks that a recorder has overwritten while the export was made.
+    /// The number of blocks that a recorder overwrote during the export.
     pub overwritten_blocks: u64,
-    /// The same of whole segments.
+    /// The number of whole segments that a recorder overwrote during the export.
     pub overwritten_segments: u64,
 }
 
@@ -51,7 +51,7 @@ impl Missing {
         if overwritten {
             self.overwritten_blocks += 1;
         } else {
-            // It was there when the index was made.
+            // The block existed when the index was made.
             self.add_gaps(&Gaps { blocks: 1, bytes: block.bytes, durable_blocks: 1 });
             self.messages += block.messages;
         }
@@ -89,29 +89,29 @@ impl Missing {
         lines
     }
 
-    /// Whether anything is missing that was once safe.
+    /// Whether data is missing that was durable once.
     pub fn is_damage(&self) -> bool {
         let overwritten = self.overwritten_blocks + self.overwritten_segments;
         self.durable_blocks + self.messages + self.unreadable_bytes + overwritten > 0
     }
 }
 
-/// One recording of those in the pool.
+/// One recording in the pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RecordingSummary {
     pub recording_id: String,
-    /// Of its segments that were read.
+    /// The number of its segments that were read.
     pub segments: u64,
     pub first_sequence: u64,
     pub last_sequence: u64,
-    /// Of the first of these segments.
+    /// The creation time of the first of these segments.
     pub created_ns: u64,
-    /// By topic, from its beginning to the last account that was found.
+    /// The account of each topic, from the beginning to the last one in a segment.
     pub channels: BTreeMap<String, ChannelAccount>,
 }
 
 impl RecordingSummary {
-    /// As metadata: `TOPIC.lost` and so on for each channel.
+    /// The summary as metadata: `TOPIC.lost` and so on for each channel.
     pub(crate) fn as_map(&self) -> BTreeMap<String, String> {
         let mut map = BTreeMap::from([
             ("recording_id".into(), self.recording_id.clone()),
@@ -137,7 +137,7 @@ impl RecordingSummary {
 pub struct Recordings(BTreeMap<[u8; 16], RecordingSummary>);
 
 impl Recordings {
-    /// Adds what a segment says of its recording.
+    /// Adds a segment to its recording.
     pub fn note(&mut self, found: &Readable) {
         let identity = found.life.identity;
         let recording = self.0.entry(identity.recording_id).or_insert_with(|| RecordingSummary {
@@ -153,7 +153,7 @@ impl Recordings {
             recording.first_sequence = identity.sequence;
             recording.created_ns = found.life.created_ns;
         }
-        // Accounts are of the whole recording until then.
+        // An account covers the whole recording until then.
         if identity.sequence > recording.last_sequence {
             recording.last_sequence = identity.sequence;
             let accounts = found.definitions.topics().iter().zip(&found.ledger);
@@ -170,7 +170,7 @@ impl Recordings {
     }
 }
 
-/// What became of the messages of a channel.
+/// The counts of a channel's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ChannelAccount {
     pub received: u64,
@@ -182,35 +182,35 @@ pub struct ChannelAccount {
 /// A channel of the export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChannelSummary {
-    /// In the file.
+    /// The id in the file.
     pub id: u16,
     pub topic: String,
     pub messages: u64,
-    /// Name of the schema.
+    /// The name of the schema.
     #[serde(skip)]
     pub type_name: String,
     #[serde(skip)]
     pub metadata: Vec<(String, String)>,
 }
 
-/// See the module's head. `docs/spec/export-1.schema.json` describes it.
+/// The summary. `docs/spec/export-1.schema.json` describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Summary {
     pub schema: &'static str,
     pub tool: BTreeMap<&'static str, &'static str>,
-    /// Name, or none.
+    /// The name of the compression, or `none`.
     pub compression: &'static str,
-    /// The first log time that was asked for.
+    /// The first requested log time.
     pub from_ns: Option<u64>,
-    /// The first one after those.
+    /// The first log time after the requested ones.
     pub to_ns: Option<u64>,
     pub messages: u64,
-    /// Log times of the messages.
+    /// The first log time of the messages.
     pub start_ns: u64,
     pub end_ns: u64,
-    /// Of the file.
+    /// The size of the file.
     pub bytes: u64,
-    /// Messages that stand behind later ones.
+    /// The number of messages that come after later ones.
     pub out_of_order: u64,
     pub channels: Vec<ChannelSummary>,
     pub recordings: Vec<RecordingSummary>,
@@ -218,19 +218,19 @@ pub struct Summary {
     pub damage: Damage,
 }
 
-/// Everything that is missing.
+/// All missing data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
     pub missing: Missing,
-    /// Where messages are missing, but for damaged blocks of finished segments.
+    /// The places of missing messages, except damaged blocks of finished segments.
     pub losses: Vec<LossSummary>,
-    /// Those that were asked for, of each directory.
+    /// The requested incidents of each directory.
     pub incidents: Vec<IncidentSummary>,
     pub unreadable: Vec<UnreadableSummary>,
 }
 
 impl Damage {
-    /// With the part that was counted while reading.
+    /// Combines the survey with the part that was counted while reading.
     pub fn of(survey: &Survey, selection: &Selection, missing: Missing) -> Damage {
         Damage {
             missing,
@@ -240,7 +240,7 @@ impl Damage {
         }
     }
 
-    /// Whether anything is missing that was once safe.
+    /// Whether data is missing that was durable once.
     pub fn is_any(&self) -> bool {
         let is_missing = |incident: &IncidentSummary| incident.missing_segments > 0;
         self.missing.is_damage()
@@ -248,7 +248,7 @@ impl Damage {
             || self.incidents.iter().any(is_missing)
     }
 
-    /// In words.
+    /// The damage in words.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = self.missing.damage();
         for LossSummary { place, messages, at_most } in &self.losses {
@@ -269,7 +269,7 @@ impl Damage {
     }
 }
 
-/// Messages that are missing in a segment, or with segments.
+/// Messages missing in a segment, or with whole segments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LossSummary {
     pub place: String,
@@ -284,16 +284,16 @@ impl LossSummary {
     }
 }
 
-/// What an incident keeps.
+/// The part of an incident that the pool has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IncidentSummary {
     pub name: String,
     pub segments: usize,
-    /// Of those, which are not in the pool, or cannot be read.
+    /// The number of its segments that are not in the pool, or cannot be read.
     pub missing_segments: usize,
 }
 
-/// A segment that nobody can read any more.
+/// A segment that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnreadableSummary {
     pub path: String,
@@ -306,7 +306,7 @@ impl UnreadableSummary {
     }
 }
 
-/// As 32 hexadecimal digits.
+/// The id as 32 hexadecimal digits.
 pub fn recording_id(identity: &Identity) -> String {
     identity.recording_id.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The segments of a pool, and their contents.
+//! Finds the segments of a pool, and their contents. `steady export`, `cat` and `info` begin with
+//! it.
 //!
-//! The survey does not keep the blocks of a segment, since a pool may have millions. A reader of a
-//! segment examines it again, and then sees whether a recorder has begun another life of it.
+//! The survey does not keep the blocks of a segment, since a pool may have millions. A reader
+//! examines a segment again, and then detects whether a recorder has begun another life of it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -27,21 +28,21 @@ use crate::summary::IncidentSummary;
 pub struct Segment {
     pub path: PathBuf,
     pub life: Life,
-    /// Earliest and latest log time.
+    /// The earliest and the latest log time.
     pub times_ns: (u64, u64),
-    /// Of its blocks.
+    /// The size of its blocks.
     pub bytes: u64,
-    /// The latest log time that is no outlier.
+    /// The latest log time that is not an outlier.
     pub last_ns: u64,
     /// Other files of the same life.
     pub copies: Vec<PathBuf>,
 }
 
-/// A log time so much later than one that was recorded after it is an outlier: of a clock that jumped,
-/// or of a wrong header.
+/// A log time that is this much later than a later record's is an outlier, from a clock that jumped
+/// or a wrong header.
 const OUTLIER_NS: u64 = 3_600 * 1_000_000_000;
 
-/// The latest end of blocks, in their order in the file, that is no outlier.
+/// The latest end of the blocks, in the order of the file, that is not an outlier.
 fn last_ns(blocks: &[BlockSpan]) -> Option<u64> {
     let mut later_start_ns = u64::MAX;
     let mut last_ns = None;
@@ -59,7 +60,7 @@ fn last_ns(blocks: &[BlockSpan]) -> Option<u64> {
     last_ns
 }
 
-/// A segment that nobody can read any more.
+/// A segment that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableSegment {
     pub path: PathBuf,
@@ -69,21 +70,21 @@ pub struct UnreadableSegment {
 /// The segments that can be exported.
 #[derive(Debug, Clone, Default)]
 pub struct Survey {
-    /// Each recording's in the order in which they were recorded.
+    /// The segments; those of a recording are in the order of recording.
     pub segments: Vec<Segment>,
-    /// Without messages.
+    /// The number of segments without messages.
     pub empty: usize,
     pub unreadable: Vec<UnreadableSegment>,
     pub topics: BTreeSet<String>,
-    /// Of the recordings.
+    /// The profiles of the recordings.
     pub profiles: BTreeSet<String>,
-    /// What the segments of a directory say of each other.
+    /// The losses found by comparing the segments of a directory.
     pub losses: Vec<Loss>,
-    /// If it was narrowed to what these keep.
+    /// The incidents to which the survey is limited, if any.
     pub incidents: Vec<IncidentSummary>,
 }
 
-/// There is nothing that could be exported.
+/// There is nothing to export.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
     #[error("{}: {why}", path.display())]
@@ -94,15 +95,16 @@ pub enum SurveyError {
     Interrupted,
 }
 
-/// How often the directory is read again before anything counts as missing.
+/// The number of times that the directory is read again before anything counts as missing.
 const LOOKS_AGAIN_MAX: usize = 2;
 const NO_DEFINITIONS: &str = "holds data, but its definitions and their copy are damaged";
 const WIPED: &str = "has the name of a segment with records, and holds none: it was wiped";
 const NO_FILE: &str = "not a regular file";
-/// Of a file that is whole, but none of ours.
+/// The reason for a complete file from another program.
 const FOREIGN: &str = "was not written by a steadyio recorder; 'mcap filter' takes such files";
 
-/// The segments of a directory, by name, none of a pool that has lost them all; or this one.
+/// The segments of a directory, by name, or this one. The list is empty for a pool that has lost
+/// all of them.
 fn files(path: &Path) -> Result<Vec<PathBuf>, SurveyError> {
     if !fs::metadata(path).map_err(at(path))?.is_dir() {
         return Ok(vec![path.into()]);
@@ -121,12 +123,13 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, SurveyError> {
     }
 }
 
-/// What a recorder has set aside is not of the pool any more.
+/// Whether a file belongs to the pool. Segments that a recorder renamed as damaged do not.
 fn in_pool(path: &Path) -> bool {
     path.file_name().is_some_and(is_segment)
 }
 
-/// Under the name that it has by now: a recorder renames a segment when it gets its first record.
+/// Opens a segment under its present name. A recorder renames a segment when it gets its first
+/// record.
 fn open(path: &Path) -> io::Result<(File, PathBuf)> {
     File::open(path).map(|file| (file, path.into())).or_else(|error| {
         let other = named(path, is_unused(path));
@@ -140,8 +143,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> SurveyError {
 }
 
 impl Survey {
-    /// Of directories of recordings, and of single segments. `progress` is called with how many
-    /// files were read, and how many there are.
+    /// Surveys directories of recordings, and single segments. `progress` gets the number of files
+    /// read, and of all files.
     pub fn of(
         paths: &[PathBuf],
         stop: &Interrupt,
@@ -152,10 +155,10 @@ impl Survey {
             if survey.losses.is_empty() {
                 break;
             }
-            // A recorder may have gone on between one segment and the next.
+            // A recorder may have continued between reading two segments.
             survey = Survey::look(paths, stop, progress)?;
         }
-        // Of a life that is there twice, as a segment and as an earlier copy of it, the longer one.
+        // If a life is there twice, as a segment and as an earlier copy, the longer one counts.
         let life = |segment: &Segment| {
             (segment.life.identity.sequence, segment.life.identity.recording_id)
         };
@@ -193,7 +196,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Narrows it to what these incidents keep.
+    /// Limits the survey to the segments that these incidents keep.
     pub fn only(&mut self, incidents: &[Incident]) {
         let is_kept = |life: &Life| incidents.iter().any(|one| one.holds(&life.identity));
         self.segments.retain(|segment| is_kept(&segment.life));
@@ -203,14 +206,14 @@ impl Survey {
             incidents.iter().flat_map(|one| &one.segments).map(|kept| kept.file.as_str()).collect();
         let name =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // With all that was put behind the name.
+        // The name may have a suffix.
         self.unreadable.retain(|one| {
             name(&one.path).split('.').next().is_some_and(|stem| files.contains(stem))
         });
         self.incidents = incidents.iter().map(|incident| self.incident(incident)).collect();
     }
 
-    /// How much of an incident is there.
+    /// The part of an incident that is there.
     pub(crate) fn incident(&self, incident: &Incident) -> IncidentSummary {
         let there = |segment: &&Segment| incident.holds(&segment.life.identity);
         let (there, segments) =
@@ -219,15 +222,15 @@ impl Survey {
         IncidentSummary { name, segments, missing_segments }
     }
 
-    /// Returns what it is for the audit of the pool.
+    /// Adds a segment, and returns it for the audit of the pool.
     fn add(&mut self, path: &Path) -> Option<audit::Found> {
-        // The open of a FIFO would wait.
+        // Opening a FIFO would block.
         if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             self.add_unreadable(path, NO_FILE);
             return in_pool(path).then_some(audit::Found::Unreadable);
         }
         let (file, path) = match open(path) {
-            // It was removed, or set aside.
+            // The segment was removed or renamed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
                 self.add_unreadable(path, &error.to_string());
@@ -287,14 +290,14 @@ impl Survey {
         self.unreadable.push(UnreadableSegment { path: path.into(), why: why.into() });
     }
 
-    /// Losses that may be of selected messages.
+    /// The losses that may concern selected messages.
     pub fn losses_in<'a>(&'a self, selection: &'a Selection) -> impl Iterator<Item = &'a Loss> {
         let wanted =
             |loss: &&Loss| loss.times_ns.is_none_or(|times| selection.wants_some_of(times));
         self.losses.iter().filter(wanted)
     }
 
-    /// What all recordings have in common, if anything.
+    /// The common profile of all recordings; empty if they differ.
     pub fn profile(&self) -> &str {
         match self.profiles.first() {
             Some(profile) if self.profiles.len() == 1 => profile,
@@ -302,12 +305,12 @@ impl Survey {
         }
     }
 
-    /// The latest log time that is no outlier: what times "before the last message" count from.
+    /// The latest log time that is not an outlier. Times "before the last message" count from it.
     pub fn last_ns(&self) -> Option<u64> {
         self.segments.iter().map(|segment| segment.last_ns).max()
     }
 
-    /// Earliest and latest log time of all; None without messages.
+    /// The earliest and the latest log time of all; None without messages.
     pub fn times_ns(&self) -> Option<(u64, u64)> {
         let start_ns = self.segments.iter().map(|segment| segment.times_ns.0).min()?;
         let end_ns = self.segments.iter().map(|segment| segment.times_ns.1).max()?;
@@ -339,7 +342,7 @@ mod tests {
         assert_eq!(last(&[(1, 1), (1, 2), (2, 2)]), Some(2));
         // After a pause.
         assert_eq!(last(&[(1, 1), (50, 50)]), Some(50));
-        // Among others, in the last block, and in a block of its own.
+        // Among others, in the last block, and in a separate block.
         assert_eq!(last(&[(1, 90), (1, 2), (2, 2)]), Some(2));
         assert_eq!(last(&[(1, 1), (2, 90)]), Some(2));
         assert_eq!(last(&[(1, 1), (90, 90), (2, 2)]), Some(2));
