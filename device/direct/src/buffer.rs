@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A buffer in memory that others have made (a memfd, huge pages, a reserved region), and which I/O
-//! the kernel allows with it.
+//! A buffer in memory that another program has made (a memfd, huge pages, a reserved region), and
+//! the kinds of I/O that the kernel allows with it. `capi` and `steady direct buffer` call it.
 //!
-//! No physical address is ever taken: the memory is mapped, and the kernel refuses to pin what a
-//! device may not write to. What it refuses differs between kinds of memory and between releases, so
+//! No physical address is ever used: the memory is mapped, and the kernel refuses to pin memory to
+//! which a device may not write. The rules differ between kinds of memory and between releases, so
 //! each way is tried, with a read of one block into the memory; docs/reference/buffers.md has the
-//! rules. Called by the C interface and by `steady direct buffer`.
+//! rules.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -22,12 +22,12 @@ use crate::mapping::Mapping;
 use crate::memory_kind::{MemoryKind, name_of, size_bytes};
 use crate::timing::{complete, ring_with};
 
-/// Length of a trial read: a multiple of every device's block.
+/// The length of a trial read: a multiple of every device's block.
 const BLOCK: usize = 4096;
-/// Default directory for a file to read from.
+/// The default directory for a file to read from.
 pub const SCRATCH: &str = "/var/tmp";
 
-/// No buffer can be made of the file descriptor.
+/// The file descriptor cannot be used for a buffer.
 #[derive(Debug, thiserror::Error)]
 pub enum BufferError {
     #[error("bytes = {bytes}: must be a multiple of {BLOCK}, greater than 0")]
@@ -40,7 +40,7 @@ pub enum BufferError {
     Map { name: String, kind: MemoryKind, source: io::Error },
     #[error("{name}: not an open file: {source}")]
     NoFile { name: String, source: io::Error },
-    /// The target of the trial read.
+    /// The target of the trial read failed.
     #[error("{}: {what}: {source}", path.display())]
     Target { path: PathBuf, what: &'static str, source: io::Error },
 }
@@ -50,7 +50,7 @@ pub enum BufferError {
 #[serde(rename_all = "kebab-case")]
 pub enum Use {
     /// Reads and writes of files and block devices that are open with O_DIRECT, and of
-    /// /dev/chardiskN; the kernel pins the memory for each call.
+    /// /dev/chardiskN. The kernel pins the memory for each call.
     Direct,
     /// Registered with an io_uring, pinned once; for files and block devices.
     IoUringFixed,
@@ -58,13 +58,13 @@ pub enum Use {
     Chardisk,
 }
 
-/// Whether that works, and why not.
+/// Whether a way works, and the reason if not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     #[serde(rename = "use")]
     pub way: Use,
     pub works: bool,
-    /// The error number of the kernel.
+    /// The kernel's error number.
     pub errno: Option<i32>,
     pub reason: String,
 }
@@ -78,10 +78,10 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Maps the first `bytes` of a file, and tries each way. `target` is where data will go to or
-    /// come from: a directory on a file system, a block device, or /dev/chardiskN. Each way only
-    /// reads one block of it. Meanwhile the first and the last block of the memory change, and get
-    /// their contents back: no other thread may write to them then.
+    /// Maps the first `bytes` of a file, and tries each way. `target` is the later source or
+    /// destination of data: a directory on a file system, a block device, or /dev/chardiskN. Each
+    /// way only reads one block of it. Meanwhile the first and the last block of the memory change,
+    /// and are restored. No other thread may write to them then.
     pub fn from_fd(fd: BorrowedFd, bytes: u64, target: &Path) -> Result<Buffer, BufferError> {
         let name = name_of(fd);
         let kind = MemoryKind::of(fd)
@@ -103,7 +103,7 @@ impl Buffer {
         Ok(Buffer { mapping, kind, verdicts: vec![direct, registered] })
     }
 
-    /// None if it was not tried: there was no such target.
+    /// The result of a way; None if it was not tried, because there was no such target.
     pub fn verdict(&self, way: Use) -> Option<&Verdict> {
         self.verdicts.iter().find(|verdict| verdict.way == way)
     }
@@ -111,9 +111,9 @@ impl Buffer {
 
 /// The target of the trial reads.
 struct Target {
-    /// With O_DIRECT, on a device; or /dev/chardiskN.
+    /// A file on a device, with O_DIRECT; or /dev/chardiskN.
     file: File,
-    /// Where a block can be read.
+    /// The offset of a readable block.
     offset: u64,
     is_chardisk: bool,
 }
@@ -141,7 +141,7 @@ impl Target {
     fn try_direct(&self, mapping: &Mapping) -> io::Result<()> {
         each_end(mapping, |offset| {
             let at = mapping.as_ptr().wrapping_add(offset).cast();
-            // SAFETY: a block of the mapping, as `each_end` gives it.
+            // SAFETY: a block of the mapping, from `each_end`.
             match unsafe { libc::pread64(self.file.as_raw_fd(), at, BLOCK, self.offset as i64) } {
                 0.. => Ok(()),
                 _ => Err(io::Error::last_os_error()),
@@ -169,7 +169,7 @@ impl Target {
     }
 }
 
-/// Calls for the first and the last block, whose contents are kept.
+/// Calls a function for the first and the last block, and restores their contents.
 fn each_end(mapping: &Mapping, call: impl FnMut(usize) -> io::Result<()>) -> io::Result<()> {
     let last = mapping.bytes() - BLOCK;
     let ends = if last == 0 { vec![0] } else { vec![0, last] };
@@ -184,17 +184,18 @@ fn each_end(mapping: &Mapping, call: impl FnMut(usize) -> io::Result<()>) -> io:
     outcome
 }
 
-/// A file without a name, with one block that is on the device.
+/// An unnamed file with one block that is on the device.
 fn scratch(dir: &Path) -> io::Result<File> {
     let flags = libc::O_DIRECT | libc::O_TMPFILE;
     let mut file =
         OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o600).open(dir)?;
     if rustix::fs::fstatfs(&file)?.f_type as u64 == libc::TMPFS_MAGIC as u64 {
-        // It takes O_DIRECT since Linux 6.6, and copies all the same: that would try nothing.
+        // tmpfs accepts O_DIRECT since Linux 6.6, but copies all the same, so the trial would prove
+        // nothing.
         return Err(io::Error::other("tmpfs has no device; name a directory on one"));
     }
     let block = Mapping::anonymous(BLOCK)?;
-    // SAFETY: the block is mapped, and of this function only.
+    // SAFETY: the block is mapped, and only this function uses it.
     file.write_all(unsafe { std::slice::from_raw_parts(block.as_ptr(), BLOCK) })?;
     file.sync_all()?;
     Ok(file)
@@ -212,7 +213,7 @@ fn verdict(way: Use, kind: MemoryKind, tried: io::Result<()>) -> Verdict {
     }
 }
 
-/// Which rule of the kernel an error stands for; see docs/reference/buffers.md.
+/// The kernel's rule behind an error; see docs/reference/buffers.md.
 fn rule(way: Use, kind: MemoryKind, errno: Option<i32>) -> &'static str {
     match (errno, way, kind) {
         (Some(libc::EFAULT), _, MemoryKind::DmaBuf) => {

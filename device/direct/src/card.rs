@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A card before it is taken from the block layer: which block devices it has, and what they are
-//! used for. The kernel unbinds a card whose file systems are mounted without a word.
+//! Finds a card, its block devices and their users, before the card is taken from the block layer.
+//! The kernel unbinds a card whose file systems are mounted without any warning. `taking` uses it.
 //!
-//! The directories are parameters, so that tests read made-up ones.
+//! The directories are parameters, so that tests can use synthetic ones.
 
 use std::fs;
 use std::io;
@@ -10,28 +10,28 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// What stands in the way: a block device of the card and its use.
+/// A block device of the card that is in use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InUse {
-    /// Kernel name, for example `mmcblk0p1`.
+    /// The kernel name, for example `mmcblk0p1`.
     pub device: String,
-    /// In words: `mounted on /data`.
+    /// The use, in words: `mounted on /data`.
     pub how: String,
 }
 
-/// A card as the bus has it.
+/// A card on the bus.
 #[derive(Debug, Clone)]
 pub struct Card {
-    /// As in `/sys/bus/mmc/devices`, for example `mmc0:0001`.
+    /// The name in `/sys/bus/mmc/devices`, for example `mmc0:0001`.
     pub name: String,
-    /// Kernel names of its block devices, partitions behind their disks.
+    /// The kernel names of its block devices; partitions follow their disks.
     pub devices: Vec<String>,
-    /// The driver that has it; None: nobody.
+    /// The card's driver; None if it has none.
     pub driver: Option<String>,
 }
 
 impl Card {
-    /// By its name, or by the name of one of its block devices.
+    /// Finds a card by its name, or by the name of one of its block devices.
     pub fn find(sys: &Path, wanted: &str) -> io::Result<Card> {
         let bus = sys.join("bus/mmc/devices");
         let mut seen = Vec::new();
@@ -67,7 +67,7 @@ impl Card {
         Ok(Card { name: name.into(), devices, driver })
     }
 
-    /// Everything that uses one of its block devices.
+    /// All uses of its block devices.
     pub fn in_use(&self, sys: &Path, proc: &Path) -> io::Result<Vec<InUse>> {
         let mounts = fs::read_to_string(proc.join("self/mountinfo"))?;
         let swaps = fs::read_to_string(proc.join("swaps")).unwrap_or_default();
@@ -98,7 +98,7 @@ fn no_cards() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "this system has no eMMC or SD card")
 }
 
-/// Loop devices whose file is this device.
+/// The loop devices whose file is this device.
 fn loops_on(sys: &Path, node: &str) -> Vec<String> {
     let blocks = sys.join("block");
     let is_on = |name: &String| {
@@ -116,7 +116,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Lines of mountinfo: ID PARENT MAJOR:MINOR ROOT PLACE ...
+/// Parses lines of mountinfo: ID PARENT MAJOR:MINOR ROOT PLACE ...
 fn mounted_on<'a>(mounts: &'a str, number: &'a str) -> impl Iterator<Item = &'a str> {
     mounts.lines().filter_map(move |line| {
         let mut words = line.split(' ').skip(2);
@@ -136,7 +136,7 @@ pub fn driver_dir(sys: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// `/dev/chardiskN` of a card; None if the driver does not have it.
+/// The `/dev/chardiskN` of a card; None if the driver does not have it.
 pub fn node_of(sys: &Path, card: &str) -> Option<PathBuf> {
     let all = names(&sys.join("class/chardisk"));
     let is_of = |name: &&String| {

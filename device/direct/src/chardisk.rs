@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ioctls of `/dev/chardiskN`; kernel/uapi/chardisk.h says what they mean.
+//! The ioctls of `/dev/chardiskN`, which kernel/uapi/chardisk.h documents. `disk` and `timing` use
+//! them.
 
 use std::fmt;
 use std::io;
@@ -18,7 +19,7 @@ const UNREGISTER: Opcode = opcode::write::<RawUnregister>(GROUP, 3);
 const TRANSFER: Opcode = opcode::read_write::<RawTransfer>(GROUP, 4);
 const STATS: Opcode = opcode::read_write::<RawStats>(GROUP, 6);
 
-/// The version of the interface that this is.
+/// The version of the interface that this supports.
 const VERSION: u32 = 1;
 const STATS_DEVICE: u32 = 1;
 
@@ -96,32 +97,32 @@ struct RawStats {
     reserved: [u64; 4],
 }
 
-// As in the header, on every machine.
+// The sizes in the header, on every machine.
 const _: () = assert!(size_of::<RawInfo>() == 136 && size_of::<RawRegion>() == 32);
 const _: () = assert!(size_of::<RawRegister>() == 32 && size_of::<RawTransfer>() == 48);
 const _: () = assert!(size_of::<RawStats>() == 136);
 
-/// How the driver has the card.
+/// The driver's part of the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// A whole card.
     Own,
-    /// One partition; the rest is with the block layer.
+    /// One partition; the block layer has the rest.
     Lane,
 }
 
-/// What the device is and can do.
+/// The properties of the device.
 #[derive(Debug, Clone, Serialize)]
 pub struct Info {
     pub card: String,
     pub mode: Mode,
     pub bytes: u64,
-    /// Where offset 0 is in the card's user area.
+    /// The place of offset 0 in the card's user area.
     pub card_offset_bytes: u64,
     pub block_bytes: u32,
     pub memory_align_bytes: u32,
-    /// Longest command of a real-time call, and of any other.
+    /// The longest command of a real-time call, and of any other.
     pub command_bytes_max: u32,
     pub bg_command_bytes_max: u32,
     pub erase_bytes: u32,
@@ -130,9 +131,9 @@ pub struct Info {
     pub can_write: bool,
     pub can_discard: bool,
     pub has_cache: bool,
-    /// A durable write needs no flush of the cache.
+    /// Whether a durable write needs no flush of the cache.
     pub has_durable: bool,
-    /// Only declared regions can be reached.
+    /// Whether only declared regions are accessible.
     pub has_regions: bool,
     pub regions: Vec<Region>,
 }
@@ -145,7 +146,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Behind its last byte.
+    /// The end, exclusive.
     pub fn end(&self) -> u64 {
         self.offset + self.bytes
     }
@@ -158,7 +159,7 @@ impl fmt::Display for Region {
     }
 }
 
-/// Counted since the card was taken.
+/// The counters since the card was taken.
 #[derive(Debug, Clone, Serialize)]
 pub struct Stats {
     pub reads: u64,
@@ -176,15 +177,15 @@ pub struct Stats {
 }
 
 fn call<T>(file: &impl AsRawFd, opcode: Opcode, argument: &mut T) -> io::Result<()> {
-    // SAFETY: the opcode holds the size of `argument`, which outlives the call; what addresses in it
-    // point to is the caller's, who keeps it mapped.
+    // SAFETY: the opcode contains the size of `argument`, which outlives the call. The caller keeps
+    // the memory at the addresses in it mapped.
     match unsafe { libc::ioctl(file.as_raw_fd(), opcode as _, argument) } {
         0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Asks what the device is. ENOTTY: it is no such device.
+/// Asks for the properties of the device. ENOTTY: it is not a chardisk.
 pub fn info(file: &impl AsRawFd) -> io::Result<Info> {
     let mut raw = RawInfo::default();
     call(file, INFO, &mut raw)?;
@@ -224,7 +225,7 @@ fn region(file: &impl AsRawFd, index: u32) -> io::Result<Region> {
     Ok(Region { offset: raw.offset, bytes: raw.bytes, read_only })
 }
 
-/// Of all who use the device.
+/// The counters of all users of the device.
 pub fn stats(file: &impl AsRawFd) -> io::Result<Stats> {
     let mut raw = RawStats { scope: STATS_DEVICE, ..RawStats::default() };
     call(file, STATS, &mut raw)?;
@@ -258,7 +259,7 @@ pub fn stats(file: &impl AsRawFd) -> io::Result<Stats> {
     })
 }
 
-/// Memory that the device has pinned, until this is dropped.
+/// Memory that the device has pinned. Dropping this unpins it.
 #[derive(Debug)]
 pub struct Registered<'a, F: AsRawFd> {
     file: &'a F,
@@ -277,7 +278,7 @@ impl<'a, F: AsRawFd> Registered<'a, F> {
         Ok(Registered { file, memory, buffer: raw.buffer })
     }
 
-    /// Between the device and the start of the memory; returns the number of commands that it took.
+    /// Transfers between the device and the start of the memory. Returns the number of commands.
     pub fn transfer(&self, writes: bool, offset: u64, bytes: usize) -> io::Result<u32> {
         assert!(self.memory.holds(0, bytes));
         let mut raw = RawTransfer {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A character device of a card, one of an NVMe namespace, or a block device with O_DIRECT: read and
-//! written the same way.
+//! Direct reads and writes of a card's character device, an NVMe namespace's, or a block device
+//! with O_DIRECT, with one interface. `steady direct` uses it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,7 +15,7 @@ use crate::chardisk::{self, Info, Region};
 use crate::mapping::Mapping;
 use crate::nvme::{self, Queue};
 
-/// A device that cannot be used.
+/// The device cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
     #[error("{}{}", path.display(), access_hint(source))]
@@ -33,12 +33,12 @@ pub enum DiskError {
     NoChardisk { path: PathBuf, source: io::Error },
 }
 
-/// Open for direct I/O.
+/// A device, open for direct I/O.
 #[derive(Debug)]
 pub struct Disk {
     pub file: File,
     pub bytes: u64,
-    /// Offsets and lengths are multiples of it.
+    /// The unit of offsets and lengths.
     pub block_bytes: u64,
     pub kind: DiskKind,
 }
@@ -51,7 +51,7 @@ pub enum DiskKind {
 }
 
 impl Disk {
-    /// By its name or node, see [`device_name`].
+    /// Opens a device by its name or node, see [`device_name`].
     pub fn open(given: &Path, writes: bool) -> Result<Disk, DiskError> {
         let path = &*device_name::path_of(given)?;
         let failed = |source| DiskError::Open { path: path.into(), source };
@@ -86,7 +86,7 @@ impl Disk {
         Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Nvme(Box::new(queue)) })
     }
 
-    /// Makes durable what was written.
+    /// Makes all earlier writes durable.
     pub fn flush(&self) -> io::Result<()> {
         match &self.kind {
             DiskKind::Nvme(queue) => queue.flush(),
@@ -94,7 +94,7 @@ impl Disk {
         }
     }
 
-    /// The only parts that can be reached; None: all of it can.
+    /// The only accessible regions; None if the whole device is.
     pub fn regions(&self) -> Option<&[Region]> {
         match &self.kind {
             DiskKind::Char(info) if info.has_regions => Some(&info.regions),
@@ -102,13 +102,13 @@ impl Disk {
         }
     }
 
-    /// The region that an offset is in.
+    /// The region that contains an offset.
     pub fn region_of(&self, offset: u64) -> Option<&Region> {
         let has = |region: &&Region| (region.offset..region.end()).contains(&offset);
         self.regions()?.iter().find(has)
     }
 
-    /// From the device to the start of the memory; all of it, or an error.
+    /// Reads from the device to the start of the memory. It reads everything, or fails.
     pub fn read(&self, offset: u64, memory: &Mapping, bytes: usize) -> io::Result<()> {
         if let DiskKind::Nvme(queue) = &self.kind {
             return queue.transfer(false, offset, memory, bytes);
@@ -119,7 +119,7 @@ impl Disk {
         })
     }
 
-    /// From the start of the memory to the device; all of it, or an error.
+    /// Writes from the start of the memory to the device. It writes everything, or fails.
     pub fn write(&self, offset: u64, memory: &Mapping, bytes: usize) -> io::Result<()> {
         if let DiskKind::Nvme(queue) = &self.kind {
             return queue.transfer(true, offset, memory, bytes);

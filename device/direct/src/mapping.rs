@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory of a file descriptor, mapped shared. Others may write to it at any time: so there is no
-//! slice of it, only copies.
+//! The memory of a file descriptor, mapped shared. Others may write to it at any time, so there is
+//! no slice of it, only copies. `disk`, `nvme` and `buffer` use it.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -8,14 +8,14 @@ use std::ptr::{self, NonNull};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-/// Unmapped when dropped.
+/// The mapping; dropping it unmaps.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the mapping is owned, and touched by copies through raw pointers only.
+// SAFETY: the mapping is owned, and only accessed by copies through raw pointers.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -29,7 +29,7 @@ impl Mapping {
         Mapping::own(start.cast(), bytes)
     }
 
-    /// Memory of this process, page-aligned, zeroed, all pages present.
+    /// Maps memory of this process: page-aligned, zeroed, all pages present.
     pub fn anonymous(bytes: usize) -> io::Result<Mapping> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
@@ -51,21 +51,21 @@ impl Mapping {
         self.bytes
     }
 
-    /// Copies from `offset` on. Panics if that goes beyond the end.
+    /// Copies from `offset`. Panics beyond the end.
     pub fn copy_out(&self, offset: usize, to: &mut [u8]) {
         assert!(self.holds(offset, to.len()));
-        // SAFETY: within the mapping, as checked, and `to` is memory of its own.
+        // SAFETY: within the mapping, as checked, and `to` is separate memory.
         unsafe { ptr::copy_nonoverlapping(self.as_ptr().add(offset), to.as_mut_ptr(), to.len()) }
     }
 
-    /// Copies to `offset` on. Panics if that goes beyond the end.
+    /// Copies to `offset`. Panics beyond the end.
     pub fn copy_in(&self, offset: usize, from: &[u8]) {
         assert!(self.holds(offset, from.len()));
         // SAFETY: as above.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.as_ptr().add(offset), from.len()) }
     }
 
-    /// Whether so many bytes from there on are within it.
+    /// Whether this range lies within the mapping.
     pub fn holds(&self, offset: usize, bytes: usize) -> bool {
         offset.checked_add(bytes).is_some_and(|end| end <= self.bytes)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What kind of memory a file descriptor stands for, as sysfs and /proc tell it.
+//! Finds the kind of memory behind a file descriptor, from sysfs and /proc. `buffer` uses it to
+//! explain errors.
 
 use std::fs;
 use std::io;
@@ -15,13 +16,13 @@ const DEV_MEM: (u32, u32) = (1, 1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryKind {
-    /// memfd, or a file on tmpfs.
+    /// A memfd, or a file on tmpfs.
     SharedMemory,
-    /// memfd with MFD_HUGETLB, or a file on hugetlbfs.
+    /// A memfd with MFD_HUGETLB, or a file on hugetlbfs.
     HugePages,
     /// A reserved region of physical memory: `/dev/daxN.M`.
     DeviceDax,
-    /// A dma-buf itself: of udmabuf, a heap, a camera.
+    /// A dma-buf itself, from udmabuf, a heap or a camera.
     DmaBuf,
     /// `/dev/mem`: any address.
     PhysicalAddresses,
@@ -68,7 +69,7 @@ fn of_device(major: u32, minor: u32) -> MemoryKind {
     }
 }
 
-/// How much memory there is; None if the kernel does not tell.
+/// The size of the memory; None if the kernel does not show it.
 pub fn size_bytes(fd: BorrowedFd, kind: MemoryKind) -> Option<u64> {
     let stat = fstat(fd).ok()?;
     match kind {
@@ -85,7 +86,7 @@ pub fn size_bytes(fd: BorrowedFd, kind: MemoryKind) -> Option<u64> {
     }
 }
 
-/// For messages: what `/proc` calls it.
+/// The name in `/proc`, for messages.
 pub fn name_of(fd: BorrowedFd) -> String {
     let link = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()));
     link.map_or_else(|_| "the file descriptor".into(), |path| path.display().to_string())

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An NVMe namespace through its own character device, `/dev/ngXnY`: the program makes the commands,
-//! and io_uring hands them to the driver (`NVME_URING_CMD_IO`). No block layer, no I/O scheduler.
+//! Accesses an NVMe namespace through its own character device, `/dev/ngXnY`. The program makes the
+//! commands, and io_uring passes them to the driver (`NVME_URING_CMD_IO`), without block layer and
+//! I/O scheduler. `disk` uses it.
 //!
-//! A call is cut into commands that the drive takes, and several of them are in flight. Identify data
-//! and opcodes: NVM Express Base and NVM Command Set Specification 2.0. Before Linux 6.2 the kernel
-//! wants CAP_SYS_ADMIN for each command, later the permissions of the node decide.
+//! A call is cut into commands that the drive accepts, with several of them in flight. Identify
+//! data and opcodes: NVM Express Base and NVM Command Set Specification 2.0. Before Linux 6.2 the
+//! kernel requires CAP_SYS_ADMIN for each command; later the permissions of the node decide.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -36,13 +37,14 @@ const FLUSH: u8 = 0x00;
 const WRITE: u8 = 0x01;
 const READ: u8 = 0x02;
 
-/// The unit of the drive's longest command; no PC has another page size of the host's memory.
+/// The unit of the drive's longest command. No PC has another page size of host memory.
 const DRIVE_PAGE_BYTES: u64 = 4096;
-/// Of a drive whose block device cannot be found: each page is a segment, and some drivers take few.
+/// The command size for a drive whose block device cannot be found. Each page is a segment, and
+/// some drivers take few.
 const COMMAND_BYTES: u64 = 128 << 10;
 /// A command counts blocks in 16 bits.
 const BLOCKS_MAX: u64 = 1 << 16;
-/// Commands of one call that are in flight.
+/// The number of commands of one call in flight.
 const DEPTH: u32 = 32;
 
 /// `struct nvme_uring_cmd`, and `struct nvme_passthru_cmd`, whose last word is the result.
@@ -66,7 +68,7 @@ struct Command {
 const _: () = assert!(size_of::<Command>() == 72);
 
 impl Command {
-    /// As it stands in a submission entry.
+    /// The bytes in a submission entry.
     fn to_bytes(self) -> [u8; 80] {
         let mut bytes = [0; 80];
         // SAFETY: both are plain bytes of at least this size; the struct has no padding.
@@ -81,21 +83,21 @@ impl Command {
     }
 }
 
-/// What the namespace is and can do.
+/// The properties of a namespace.
 #[derive(Debug, Clone, Serialize)]
 pub struct Namespace {
-    /// As in `/dev`, for example `ng0n1`.
+    /// The name in `/dev`, for example `ng0n1`.
     pub name: String,
     pub namespace: u32,
     pub bytes: u64,
     pub block_bytes: u64,
-    /// Longest command.
+    /// The longest command.
     pub command_bytes_max: u64,
-    /// The drive has a volatile write cache.
+    /// Whether the drive has a volatile write cache.
     pub has_cache: bool,
 }
 
-/// Whether a character device is one of a namespace.
+/// Whether a character device belongs to a namespace.
 pub fn is_namespace(file: &File) -> bool {
     let Ok(meta) = file.metadata() else { return false };
     let link = format!("/sys/dev/char/{}:{}/subsystem", major(meta.rdev()), minor(meta.rdev()));
@@ -116,7 +118,7 @@ fn name_of(file: &File) -> io::Result<String> {
     Ok(dir.file_name().unwrap_or_default().to_string_lossy().into_owned())
 }
 
-/// Asks the drive. EACCES or EPERM: the user may give it no commands.
+/// Asks the drive. EACCES or EPERM: the user may not give it commands.
 pub fn identify(file: &File) -> io::Result<Namespace> {
     // SAFETY: this ioctl has no argument.
     let namespace = unsafe { libc::ioctl(file.as_raw_fd(), NAMESPACE_ID as _) };
@@ -152,12 +154,12 @@ fn identify_page(file: &File, namespace: u32, what: u32, page: &Mapping) -> io::
         words_10_15: [what, 0, 0, 0, 0, 0],
         ..Command::default()
     };
-    // SAFETY: the kernel writes the result, and the page, which is as long as `bytes` says.
+    // SAFETY: the kernel writes the result, and the page, whose length is in `bytes`.
     let status = unsafe { libc::ioctl(file.as_raw_fd(), ADMIN as _, &raw mut command) };
     told(status)
 }
 
-/// Blocks of a namespace and their length, of its Identify data.
+/// The number of a namespace's blocks and their length, from its Identify data.
 fn layout(data: &[u8; IDENTIFY_BYTES]) -> Result<(u64, u64), String> {
     let mut size = [0; 8];
     size.copy_from_slice(&data[..8]);
@@ -174,7 +176,7 @@ fn layout(data: &[u8; IDENTIFY_BYTES]) -> Result<(u64, u64), String> {
     Ok((u64::from_le_bytes(size), 1 << shift))
 }
 
-/// 0, an NVMe status, or -1 with the error number of the kernel.
+/// Converts 0, an NVMe status, or -1 with the kernel's error number.
 fn told(status: i32) -> io::Result<()> {
     match status {
         0 => Ok(()),
@@ -185,12 +187,12 @@ fn told(status: i32) -> io::Result<()> {
 
 type Ring = IoUring<squeue::Entry128, cqueue::Entry32>;
 
-/// Commands to a namespace, of one thread.
+/// A queue of commands to a namespace, for one thread.
 pub struct Queue {
     ring: RefCell<Ring>,
     fd: Fd,
     namespace: Namespace,
-    /// All memory of transfers is the fixed buffer.
+    /// Whether all memory of transfers is the fixed buffer.
     is_fixed: bool,
 }
 
@@ -201,15 +203,16 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// Of an open file, which must live longer.
+    /// Makes a queue for an open file, which must live longer.
     pub fn new(file: &File, namespace: &Namespace) -> io::Result<Queue> {
         let ring = IoUring::builder().build(DEPTH)?;
         let (fd, namespace) = (Fd(file.as_raw_fd()), namespace.clone());
         Ok(Queue { ring: RefCell::new(ring), fd, namespace, is_fixed: false })
     }
 
-    /// With memory that the kernel pins once; it must live longer. Each command has a buffer of its own:
-    /// Linux 6.1 rejects one that has more pages behind the command's start than a request takes.
+    /// Makes a queue with memory that the kernel pins once, and that must live longer. Each command
+    /// has a separate buffer, because Linux 6.1 rejects one with more pages after the command's
+    /// start than a request takes.
     pub fn with_fixed(file: &File, namespace: &Namespace, memory: &Mapping) -> io::Result<Queue> {
         let queue = Queue::new(file, namespace)?;
         let command_bytes = namespace.command_bytes_max as usize;
@@ -223,12 +226,13 @@ impl Queue {
         Ok(Queue { is_fixed: true, ..queue })
     }
 
-    /// What the namespace is.
+    /// The properties of the namespace.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// Between the namespace and the start of the memory, in whole blocks; all of it, or an error.
+    /// Transfers whole blocks between the namespace and the start of the memory. It transfers
+    /// everything, or fails.
     pub fn transfer(
         &self,
         writes: bool,
@@ -264,13 +268,14 @@ impl Queue {
         self.complete_all((0..).map(buffer).zip(pieces))
     }
 
-    /// Makes durable what was written.
+    /// Makes all earlier writes durable.
     pub fn flush(&self) -> io::Result<()> {
         let flush = Command { opcode: FLUSH, ..Command::default() };
         self.complete_all(std::iter::once((None, flush)))
     }
 
-    /// With their fixed buffers, up to [`DEPTH`] at a time. All have ended when it returns; the first error is reported.
+    /// Runs the commands with their fixed buffers, up to [`DEPTH`] at a time. When it returns, all
+    /// have ended; it returns the first error.
     fn complete_all(
         &self,
         mut commands: impl Iterator<Item = (Option<u16>, Command)>,
@@ -303,13 +308,13 @@ impl Queue {
             .cmd(command.to_bytes())
             .buf_index(buffer)
             .build();
-        // SAFETY: the memory of the command lives until its completion, which is waited for; where
-        // that fails, the kernel has pinned the pages.
+        // SAFETY: the memory of the command lives until its completion, for which the caller waits;
+        // if that fails, the kernel has pinned the pages.
         unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)
     }
 }
 
-/// Of a completion: 0, an NVMe status, or a negative error number.
+/// Converts the result of a completion: 0, an NVMe status, or a negative error number.
 fn ended(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { told(result) }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A card from the block layer to chario, and back.
+//! Moves a card from the block layer to chario, and back. `steady direct bind` and the bench call
+//! it.
 //!
 //! The kernel also releases a card whose file systems are mounted, and they then fail. Therefore
-//! the users of the card are checked first, and the driver takes the card in one step that fails if
+//! this checks the users of the card first, and the driver takes the card in one step that fails if
 //! another user has come since.
 
 use std::fs;
@@ -15,12 +16,12 @@ use crate::card::{Card, InUse, driver_dir, node_of};
 
 const DRIVER: &str = "chario";
 
-/// Why a card was not taken, or not returned.
+/// The reason why a card was not taken, or not returned.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
     #[error("{0}: already bound to {DRIVER}")]
     Already(String),
-    /// Another driver than mmcblk has it.
+    /// Another driver than mmcblk has the card.
     #[error("{card}: bound to driver {driver}, not to the block layer")]
     Driver { card: String, driver: String },
     #[error("{card} is in use, and would be lost: {}", told(uses))]
@@ -47,7 +48,7 @@ fn told(uses: &[InUse]) -> String {
     told.join("; ")
 }
 
-/// An error if the block layer does not have the card, or anything uses it.
+/// Fails if the block layer does not have the card, or anything uses it.
 pub fn check_free(sys: &Path, proc: &Path, card: &Card) -> Result<(), TakeError> {
     let name = card.name.clone();
     match card.driver.as_deref() {
@@ -59,15 +60,15 @@ pub fn check_free(sys: &Path, proc: &Path, card: &Card) -> Result<(), TakeError>
     if uses.is_empty() { Ok(()) } else { Err(TakeError::InUse { card: name, uses }) }
 }
 
-/// Takes it; `regions` are the only parts that can be reached, as START+LENGTH, none for all of it.
-/// Returns its `/dev/chardiskN`.
+/// Takes the card, and returns its `/dev/chardiskN`. `regions` are the only accessible parts, as
+/// START+LENGTH; none for the whole card.
 pub fn take(sys: &Path, card: &Card, regions: &[String]) -> Result<PathBuf, TakeError> {
     let regions: String = regions.iter().map(|region| format!("@{region}")).collect();
     order(&driver_dir(sys)?.join("take"), &format!("{}{regions}", card.name))?;
     node_of(sys, &card.name).ok_or_else(|| TakeError::NoNode(card.name.clone()))
 }
 
-/// Gives it back to the block layer.
+/// Returns the card to the block layer.
 pub fn give(sys: &Path, card: &str) -> Result<(), TakeError> {
     order(&driver_dir(sys)?.join("give"), card)
 }
@@ -80,7 +81,7 @@ fn order(file: &Path, order: &str) -> Result<(), TakeError> {
     })
 }
 
-/// A card that is returned when this is dropped, at the latest.
+/// A taken card. Dropping this returns it.
 #[derive(Debug)]
 pub struct TakenCard {
     sys: PathBuf,
@@ -91,7 +92,7 @@ pub struct TakenCard {
 }
 
 impl TakenCard {
-    /// Takes the card that has this block device, unless anything uses it.
+    /// Takes the card with this block device, unless anything uses it.
     pub fn of_disk(sys: &Path, proc: &Path, disk: &str) -> Result<TakenCard, TakeError> {
         let card = Card::find(sys, disk)?;
         check_free(sys, proc, &card)?;
@@ -99,7 +100,7 @@ impl TakenCard {
         Ok(TakenCard { sys: sys.into(), card: card.name, node, is_given: false })
     }
 
-    /// Where the attributes of its `/dev/chardiskN` are.
+    /// The directory with the attributes of its `/dev/chardiskN`.
     pub fn sysfs(&self) -> PathBuf {
         self.sys.join("class/chardisk").join(self.node.file_name().unwrap_or_default())
     }

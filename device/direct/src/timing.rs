@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long reads and writes of one size take, one after the other, at random places.
+//! Measures single reads and writes of one size, one after the other, at random places. `steady
+//! direct bench` calls it.
 //!
-//! Two ways: memory that the kernel pins for each call (`pread`, `pwrite`), and memory that it has
-//! pinned once (registered with the character device, or with an io_uring).
+//! It uses two ways: memory that the kernel pins for each call (`pread`, `pwrite`), and memory that
+//! is pinned once (registered with the character device, or with an io_uring).
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -25,11 +26,11 @@ use crate::nvme::Queue;
 pub struct Load {
     pub writes: bool,
     pub bytes: usize,
-    /// Where on the device: from this offset on, so many bytes.
+    /// The range on the device: this offset and length.
     pub start: u64,
     pub range_bytes: u64,
     pub count: u64,
-    /// Decides the places.
+    /// The seed of the places.
     pub seed: u64,
 }
 
@@ -54,7 +55,7 @@ impl Way {
     }
 }
 
-/// Latencies in ns; `tick` is called after each call. ErrorKind::Interrupted: stopped.
+/// Measures latencies in ns, and calls `tick` after each call. ErrorKind::Interrupted: stopped.
 pub fn measure(
     disk: &Disk,
     way: Way,
@@ -106,7 +107,7 @@ fn run(
     Ok(latencies.histogram())
 }
 
-/// An io_uring with all of the memory registered. Called for buffers, too.
+/// An io_uring with all of the memory registered. `buffer` calls it, too.
 pub fn ring_with(memory: &Mapping) -> io::Result<IoUring> {
     let ring = IoUring::new(1)?;
     let whole = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: memory.bytes() };
@@ -135,7 +136,7 @@ fn fixed(
 
 /// Submits one entry and waits for it.
 pub fn complete(ring: &mut IoUring, entry: io_uring::squeue::Entry) -> io::Result<u32> {
-    // SAFETY: file and memory of the entry live until its completion, which is waited for.
+    // SAFETY: file and memory of the entry live until its completion, for which this waits.
     unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)?;
     loop {
         match ring.submit_and_wait(1) {
