@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The declared tasks of a disk, as k2 shows them in `iosched/rt_declared`; docs/reference/k2.md has
-//! keys, states and counts.
+//! Parses the declared tasks of a disk in k2's `iosched/rt_declared`. docs/reference/k2.md has
+//! keys, states and counts. `k2` and `steady doctor` call it.
 
 use std::collections::HashMap;
 
 use crate::k2::{Unclear, number, unclear};
 
-/// In the order of the file.
+/// The names in the order of the file.
 const FAULTS: [&str; 4] = ["early", "late", "foreign", "interrupted"];
 const OVER: &str = "over_";
 /// The state of a task that k2 guards.
@@ -15,14 +15,14 @@ pub const ARMED: &str = "armed";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Task {
     pub level: u64,
-    /// Its owner's.
+    /// The process of its owner.
     pub pid: u64,
-    /// `armed`, or why it is not.
+    /// `armed`, or the reason why it is not.
     pub state: String,
     pub jobs: u64,
-    /// The longest wait for lower levels that were with the device.
+    /// The longest wait for lower levels that were in the device.
     pub waited_ns_max: u64,
-    /// What broke the declaration or the bound, by its name in the file.
+    /// The violations of the declaration or the bound, by name in the file.
     pub faults: Vec<(String, u64)>,
 }
 
@@ -31,7 +31,7 @@ impl Task {
         self.state == ARMED
     }
 
-    /// 0 for a name that the file does not have.
+    /// The count of a fault; 0 if the file does not have the name.
     pub fn fault(&self, name: &str) -> u64 {
         self.faults.iter().find(|fault| fault.0 == name).map_or(0, |fault| fault.1)
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happened between two samples of a disk.
+//! Computes the events between two samples of a disk. `watch` calls it.
 //!
-//! A counter that is lower than before began again at 0, so all that it shows is new; this is how
-//! Prometheus takes it, too.
+//! A counter that is lower than before has restarted at 0, so all of it is new. Prometheus does the
+//! same.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::k2::{CLASSES, Counts, K2, Latency};
 use crate::sample::Sample;
 use crate::stat::Requests;
 
-/// Requests of one class or real-time level that completed. Latencies are upper bounds of buckets,
-/// 25 % apart or less; None if nothing completed.
+/// The completed requests of one class or real-time level. Latencies are upper bounds of buckets,
+/// at most 25 % apart; None if nothing completed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassInterval {
     pub class: &'static str,
@@ -24,22 +24,22 @@ pub struct ClassInterval {
     pub p50_ns: Option<u64>,
     pub p99_ns: Option<u64>,
     pub max_ns: Option<u64>,
-    /// Took longer than the level's deadline.
+    /// The requests that took longer than the level's deadline.
     pub late: u64,
-    /// None: there is none.
+    /// The deadline; None if there is none.
     pub deadline_ns: Option<u64>,
 }
 
-/// Waits of real-time for background.
+/// The waits of real-time for background.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct BlockedInterval {
-    /// All.
+    /// The number of all waits.
     pub count: u64,
-    /// Longer than `rt_block_us`.
+    /// The number of waits longer than `rt_block_us`.
     pub over: u64,
     pub unguarded: u64,
     pub sum_ns: Option<u64>,
-    /// Of all since k2 was chosen.
+    /// The longest wait since k2 was selected.
     pub max_ns: u64,
 }
 
@@ -49,7 +49,7 @@ pub struct DeclaredInterval {
     pub level: u64,
     pub pid: u64,
     pub state: String,
-    /// By name; only those that were counted.
+    /// Faults by name; only those that occurred.
     pub faults: BTreeMap<String, u64>,
 }
 
@@ -63,16 +63,16 @@ pub struct OperationInterval {
 pub struct DiskInterval {
     pub reads: OperationInterval,
     pub writes: OperationInterval,
-    /// At the end.
+    /// The requests in flight at the end.
     pub in_flight: u64,
-    /// Share of the time in which the disk had requests.
+    /// The share of the time in which the disk had requests.
     pub busy_ratio: f64,
-    /// Those with requests; None without k2.
+    /// The classes with requests; None without k2.
     pub classes: Option<Vec<ClassInterval>>,
     pub blocked: Option<BlockedInterval>,
-    /// Those that broke their declaration or its bound since, or are not armed.
+    /// The tasks that broke their declaration or its bound in the interval, or are not armed.
     pub declared: Vec<DeclaredInterval>,
-    /// Whether k2's counters began again.
+    /// Whether k2's counters restarted.
     #[serde(skip)]
     pub is_restarted: bool,
 }
@@ -84,7 +84,7 @@ fn grown(now: u64, before: u64) -> u64 {
 }
 
 impl DiskInterval {
-    /// `before` is None if the disk came since.
+    /// `before` is None if the disk appeared since.
     pub fn between(before: Option<&Sample>, now: &Sample, interval_ns: u64) -> DiskInterval {
         let stat = before.map(|sample| sample.stat).unwrap_or_default();
         let operation = |now: Requests, before: Requests| {
@@ -93,7 +93,7 @@ impl DiskInterval {
             OperationInterval { count, mean_ns: sum_ns.checked_div(count) }
         };
         let busy_ns = grown(now.stat.busy_ms, stat.busy_ms) * NS_PER_MS;
-        // k2 that was chosen since counts from 0.
+        // A k2 selected since then counts from 0.
         let k2_before = before.and_then(|sample| sample.k2.as_ref());
         let is_restarted =
             now.k2.as_ref().zip(k2_before).is_some_and(|(now, before)| restarted(now, before));
@@ -115,7 +115,7 @@ impl DiskInterval {
     }
 }
 
-/// k2 was chosen again: all its counters went back together, so one that is lower tells.
+/// Whether k2 was selected again. All its counters reset together, so a lower one shows it.
 fn restarted(now: &K2, before: &K2) -> bool {
     let latencies = |k2: &K2| k2.latency.clone().unwrap_or_default();
     let events = |k2: &K2| -> Vec<u64> {
@@ -152,7 +152,7 @@ fn class_between(
         before.buckets.iter().find(|bucket| bucket.0 == bound).map_or(0, |bucket| bucket.1)
     };
     let bins = now.buckets.iter().map(|&(bound, count)| (bound, grown(count, of_before(bound))));
-    // Nothing took longer than the longest since k2 was chosen.
+    // No request took longer than the longest since k2 was selected.
     let histogram = Histogram::new(bins, 0, now.max_ns);
     ClassInterval {
         class,
@@ -168,7 +168,7 @@ fn class_between(
 fn declared(now: &K2, before: &[Task]) -> Vec<DeclaredInterval> {
     let of_task = |task: &Task| {
         let same = before.iter().find(|one| (one.level, one.pid) == (task.level, task.pid));
-        // Under another scheduler it was not seen: what is new since is not known.
+        // Under another scheduler the task was not visible, so its new faults are unknown.
         let same = same.or((task.fault("interrupted") > 0).then_some(task));
         let of_before = |name: &str| same.map_or(0, |task| task.fault(name));
         let new = task.faults.iter().map(|(name, count)| (name, grown(*count, of_before(name))));

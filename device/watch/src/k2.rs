@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What k2 counts since it was chosen, in `queue/iosched/`; docs/reference/k2.md has the files.
+//! Reads k2's counters since it was selected, in `queue/iosched/`. docs/reference/k2.md describes
+//! the files. `sample` calls it.
 
 use std::io;
 
@@ -10,25 +11,25 @@ use crate::sysfs::Disk;
 
 pub const LEVELS: usize = 8;
 
-/// As in the files' names; real-time first.
+/// The names in the files; real-time first.
 pub const CLASSES: [&str; LEVELS + 3] =
     ["rt0", "rt1", "rt2", "rt3", "rt4", "rt5", "rt6", "rt7", "metadata", "best_effort", "idle"];
 
-/// The bucket of latencies above all other bounds.
+/// The bound of the last bucket, for latencies above all other bounds.
 pub const INFINITY_NS: u64 = u64::MAX;
 
-/// Up to 2^12 ns in one bucket, then four buckets for each power of two.
+/// One bucket up to 2^12 ns, then four buckets per power of two.
 const FIRST_BOUND_LOG2: u32 = 12;
 const LAST_BOUND_LOG2: u32 = 34;
 
-/// Upper bounds of all buckets but the last, in ns.
+/// The upper bounds of all buckets except the last, in ns.
 pub fn bounds_ns() -> impl Iterator<Item = u64> {
     let quarters = |log2: u32| (1..=4).map(move |part| (1 << log2) + part * ((1 << log2) / 4));
     std::iter::once(1 << FIRST_BOUND_LOG2)
         .chain((FIRST_BOUND_LOG2..LAST_BOUND_LOG2).flat_map(quarters))
 }
 
-/// A file of k2 that says something else than it should.
+/// A file of k2 has unexpected contents.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "iosched/{file}: cannot be understood: {line:?} has no {wanted}: is k2 of another release?"
@@ -39,42 +40,42 @@ pub struct Unclear {
     wanted: String,
 }
 
-/// Latencies of one class or level.
+/// The latencies of one class or level.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latency {
     pub count: u64,
     pub sum_ns: u64,
     pub max_ns: u64,
     pub late: u64,
-    /// Upper bound in ns and number of each bucket that is not empty, rising.
+    /// The upper bound in ns and the count of each non-empty bucket, rising.
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// What became of requests, by event, of real-time or of the background.
+/// The counts of requests by event, for real-time or for the background.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     pub class: String,
     pub events: Vec<(String, u64)>,
 }
 
-/// None, or empty: a k2 that does not have the file.
+/// The counters. None or empty: this version of k2 does not have the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct K2 {
-    /// In the order of [`CLASSES`].
+    /// The latencies, in the order of [`CLASSES`].
     pub latency: Option<Vec<Latency>>,
     pub blocked: Option<Blocked>,
-    /// Real-time requests that took longer than they should have, by cause.
+    /// The real-time requests that took too long, by cause.
     pub excess: Vec<(String, u64)>,
     pub declared: Vec<Task>,
     pub counts: Vec<Counts>,
-    /// By level; 0: none.
+    /// The deadline of each level; 0: none.
     pub deadline_us: Vec<u64>,
-    /// The bound: how long background may block real-time; 0: off.
+    /// The bound: the time for which background may block real-time; 0: off.
     pub rt_block_us: Option<u64>,
 }
 
 impl K2 {
-    /// Reads all files, and returns what is wrong with those that cannot be understood.
+    /// Reads all files. It also returns the errors of those that cannot be parsed.
     pub fn read(disk: &Disk) -> (K2, Vec<String>) {
         let mut files = Files { disk, faults: Vec::new() };
         let latency = CLASSES.map(|class| files.get(&format!("latency_{class}"), parse_latency));
@@ -97,7 +98,7 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// None if the file is not there, or not as it should be.
+    /// Reads one file; None if it is missing or cannot be parsed.
     fn get<T>(&mut self, file: &str, parse: fn(&str) -> Result<T, Unclear>) -> Option<T> {
         match self.disk.read(&format!("queue/iosched/{file}")) {
             Ok(text) => parse(text.trim_end())
@@ -105,7 +106,7 @@ impl Files<'_> {
                     self.faults.push(Unclear { file: file.into(), ..fault }.to_string())
                 })
                 .ok(),
-            // Another k2, or the disk or the scheduler went this moment.
+            // Another version of k2, or the disk or the scheduler has just gone.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => None,
             Err(error) => {
@@ -151,7 +152,7 @@ fn parse_blocked(line: &str) -> Result<Blocked, Unclear> {
     Blocked::parse(line).ok_or_else(|| unclear(line, "count, over, unguarded and two max_ns"))
 }
 
-/// Causes with a count each, then `max_ns`.
+/// Parses causes with a count each, then `max_ns`.
 fn parse_excess(line: &str) -> Result<Vec<(String, u64)>, Unclear> {
     let causes = line.split_once(" max_ns ").ok_or_else(|| unclear(line, "max_ns"))?.0;
     pairs(causes.split_whitespace(), line)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The last known state of a disk, so that each change is reported once.
+//! The last known state of a disk, so that each change is reported once. `watch` uses it.
 
 use crate::interval::DiskInterval;
 use crate::sample::Sample;
@@ -13,7 +13,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// The disk's wear, if it is known; `say` receives the reason if not.
+    /// The disk's wear, if known; otherwise `say` receives the reason.
     pub fn wear(
         &mut self,
         found: &Result<Wear, Unread>,
@@ -27,7 +27,7 @@ impl Known {
         found.as_ref().ok().cloned()
     }
 
-    /// None if the disk is not there, or is seen for the first time.
+    /// Compares with the last state. None if the disk is absent, or new.
     pub fn compare(
         &mut self,
         now: Option<&Sample>,
@@ -70,7 +70,7 @@ fn tell_changes(before: Option<&Sample>, now: &Sample, say: &mut impl FnMut(Stri
     now.faults.iter().filter(|fault| !told.contains(fault)).cloned().for_each(say);
 }
 
-/// What cannot be shown of a disk, and what would show it.
+/// The values that are missing for a disk, and the condition under which they exist.
 fn lacking(sample: &Sample) -> Option<String> {
     let shown = "only counts and mean times of reads and writes are shown";
     match &sample.k2 {

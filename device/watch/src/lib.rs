@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Monitors storage latency in production, with counters that the kernel keeps anyway.
+//! Monitors storage latency in production, with counters that the kernel keeps anyway. `steady
+//! watch` and `steady doctor` use it.
 //!
-//! In reading order: [`sysfs`] finds disks. [`k2`] understands the scheduler's files, [`declared`] its
-//! list of declared tasks, [`stat`] the block layer's counters. [`sample`] is all of a disk at one moment and [`interval`] what happened between
-//! two; [`wear`] reads how much of a device is used up, [`recorder`] what recorders lost. [`watch`]
-//! looks again and again and says each change once. [`metrics`] shows a look to Prometheus, and
-//! [`server`] lets it ask.
+//! In reading order: [`sysfs`] finds disks. [`k2`] parses the scheduler's files, [`declared`] its
+//! list of declared tasks, [`stat`] the block layer's counters. [`sample`] has all counters of a
+//! disk at one moment, and [`interval`] computes the events between two samples. [`wear`] reads the
+//! wear of a device, and [`recorder`] the losses of recorders. [`watch`] reads everything once per
+//! interval, and reports each change once. [`metrics`] converts a snapshot for Prometheus, and
+//! [`server`] serves it.
 
 pub mod declared;
 pub mod interval;

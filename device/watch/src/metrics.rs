@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A snapshot as OpenMetrics. Counters have the kernel's values, so a reader sees when they began
-//! again. docs/reference/steady-watch.md lists all metrics.
+//! Converts a snapshot to OpenMetrics. Counters have the kernel's values, so a reader sees when
+//! they restarted. docs/reference/steady-watch.md lists all metrics. `server` and `steady watch`
+//! call it.
 
 mod families;
 
@@ -23,7 +24,7 @@ use crate::watch::{Snapshot, cpu_ns};
 use crate::wear::{Reserve, Wear};
 use families::{Families, Labels};
 
-/// Of what [`openmetrics`] returns.
+/// The content type of [`openmetrics`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics as text.
@@ -129,7 +130,7 @@ fn disks(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
 }
 
 fn classes(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
-    // Those without requests would be most of the text.
+    // Classes without requests would be most of the text.
     let used = snapshot.latencies().filter(|(_, latency)| latency.count > 0);
     let help = "From a request's tag to its completion, under k2";
     families.histogram(
@@ -156,7 +157,7 @@ fn classes(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
     families.gauge("deadline", "Of a real-time level", Some(Unit::Seconds), deadlines)
 }
 
-/// All buckets, in seconds, so that each look has the same.
+/// All buckets, in seconds, so that each sample has the same ones.
 fn spread(buckets: &[(u64, u64)]) -> Vec<(f64, u64)> {
     let mut left = buckets.iter().peekable();
     let mut up_to = |bound_ns: u64| {
@@ -215,7 +216,7 @@ fn blocked(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
     families.counter("k2_requests", "What became of requests", None, events)
 }
 
-/// Sums by level: a program may have declared a level that another one has, and then waits for it.
+/// Sums by level, because a second program may have declared a level, and then waits for it.
 fn declared(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
     let by = |of: fn(&Task) -> Vec<(&'static str, String, f64)>| {
         snapshot.under_k2().flat_map(move |(name, k2)| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What recorders lost, by their control sockets (docs/spec/control-1.md).
+//! Reads the losses of recorders from their control sockets (docs/spec/control-1.md). `watch` calls
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,17 +9,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use steadyio_recorder::control::client::{AskError, ask_within};
 
-/// A recorder answers at once; the watch must not wait for one that does not.
+/// The time limit for an answer. The watch must not wait for a recorder that hangs.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Since the recording began.
+/// The counts since the recording began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
     pub recording_id: String,
     pub state: String,
     pub received: u64,
     pub lost: u64,
-    /// Syncs that came later than the loss window allows.
+    /// The number of syncs that came later than the loss window allows.
     pub late_syncs: u64,
     pub failures: u64,
 }
@@ -44,7 +45,7 @@ impl Status {
         }
     }
 
-    /// What happened since; all of it if another recording has begun.
+    /// The growth since `before`; everything if another recording has begun.
     fn since(&self, before: Option<&Status>) -> RecorderInterval {
         let none = Status::default();
         let before =
@@ -64,7 +65,7 @@ impl Status {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RecorderInterval {
     pub socket: String,
-    /// None: it does not answer.
+    /// The state; None if the recorder does not answer.
     pub state: Option<String>,
     pub received: u64,
     pub lost: u64,
@@ -73,7 +74,7 @@ pub struct RecorderInterval {
     pub lost_in_all: u64,
 }
 
-/// One socket, asked once an interval.
+/// One socket, asked once per interval.
 #[derive(Debug)]
 pub struct Recorder {
     socket: PathBuf,
@@ -90,7 +91,7 @@ impl Recorder {
         self.socket.display().to_string()
     }
 
-    /// What it says now, and what happened since the last answer.
+    /// The present answer, and the growth since the last answer.
     pub fn look(&mut self, notices: &mut Vec<String>) -> (Option<Status>, RecorderInterval) {
         let was_silent = self.is_silent;
         let answer = Status::ask(&self.socket);
@@ -103,7 +104,7 @@ impl Recorder {
         let status = answer.ok();
         let interval = status.as_ref().map(|status| {
             let before = self.before.replace(status.clone());
-            // Not what was lost before the first look, but what was while nobody answered.
+            // Losses before the first look do not count, but those during a silence do.
             status.since(before.as_ref().or((!was_silent).then_some(status)))
         });
         let interval = RecorderInterval { socket: self.name(), ..interval.unwrap_or_default() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All that is counted of a disk, at one moment.
+//! All counters of a disk, at one moment. `watch` takes samples.
 
 use crate::k2::K2;
 use crate::stat::Stat;
@@ -9,17 +9,17 @@ use crate::sysfs::Disk;
 pub struct Sample {
     pub scheduler: String,
     pub stat: Stat,
-    /// Only under k2.
+    /// k2's counters, if k2 is the scheduler.
     pub k2: Option<K2>,
-    /// What could not be read or understood.
+    /// The errors of reading or parsing.
     pub faults: Vec<String>,
 }
 
 impl Sample {
-    /// None if the disk is not there.
+    /// Takes a sample; None if the disk is absent.
     pub fn read(disk: &Disk) -> Option<Sample> {
         let stat = disk.read("stat").ok()?;
-        // A disk without a request queue of its own has no scheduler, and no such file.
+        // A disk without a separate request queue has no scheduler, and no such file.
         let scheduler = disk.scheduler().unwrap_or_else(|_| "none".into());
         let mut faults = Vec::new();
         let stat = Stat::parse(&stat).unwrap_or_else(|| {
@@ -34,7 +34,7 @@ impl Sample {
         disk.is_there().then_some(Sample { scheduler, stat, k2, faults })
     }
 
-    /// Whether k2 tells the latency of each class.
+    /// Whether k2 has the latency of each class.
     pub fn has_latency(&self) -> bool {
         self.k2.as_ref().is_some_and(|k2| k2.latency.is_some())
     }

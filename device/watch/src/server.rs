@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `GET /metrics`, for Prometheus. One thread answers one client after the other; each has a second
-//! for all that it does, so a client can delay clients only.
+//! Serves `GET /metrics` for Prometheus. One thread answers one client after the other. Each client
+//! has one second for everything, so it can delay only other clients. `steady watch` starts it.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
@@ -26,12 +26,12 @@ use crate::watch::Snapshot;
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How soon the thread sees that it is to end.
+/// The interval of checks whether to end.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Of a Unix socket: its owner and its group may connect.
+/// The mode of a Unix socket: its owner and its group may connect.
 const MODE: u32 = 0o660;
 
-/// Where to listen: `HOST:PORT`, or `unix:PATH`.
+/// The address: `HOST:PORT`, or `unix:PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     Tcp(String),
@@ -75,17 +75,17 @@ enum Listener {
     Unix(NamedSocket),
 }
 
-/// Ends, and removes its socket, when it is dropped.
+/// The running server. Dropping it ends the thread, and removes its socket.
 #[derive(Debug)]
 pub struct Server {
-    /// None of a Unix socket.
+    /// The address; None for a Unix socket.
     pub address: Option<SocketAddr>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Listens from now on; an error does not name the address.
+    /// Starts the server. The error does not name the address.
     pub fn start(address: &Address, latest: Latest) -> io::Result<Server> {
         let listener = Listener::bind(address)?;
         let address = match &listener {
@@ -131,7 +131,7 @@ impl Listener {
         }
     }
 
-    /// Answers the next client, if one comes soon; what goes wrong with it is its own business.
+    /// Answers the next client, if one comes soon. Its errors are ignored.
     fn serve_next(&self, latest: &Latest) {
         let mut ready = [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)];
         if !matches!(poll(&mut ready, Some(&LOOK_EVERY)), Ok(ready) if ready > 0) {
@@ -171,7 +171,7 @@ fn answer(stream: &mut File, latest: &Latest) -> io::Result<()> {
     stream.write_all(&reply)
 }
 
-/// None while the request is not complete.
+/// The reply; None while the request is incomplete.
 fn reply_to(bytes: &[u8], latest: &Latest) -> Option<Vec<u8>> {
     const PLAIN: &str = "text/plain; charset=utf-8";
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the block layer counts for each disk, under every scheduler: `/sys/block/DISK/stat`.
+//! Parses the block layer's counters of a disk, under any scheduler: `/sys/block/DISK/stat`.
+//! `sample` calls it.
 
-/// Of all requests of one kind since the disk came.
+/// The counters of all requests of one kind since the disk appeared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Requests {
     pub count: u64,
-    /// In whole ms: the kernel does not tell more.
+    /// The sum of times in whole ms, the kernel's resolution.
     pub sum_ms: u64,
 }
 
@@ -14,12 +15,12 @@ pub struct Stat {
     pub reads: Requests,
     pub writes: Requests,
     pub in_flight: u64,
-    /// For how long at least one request was with the disk.
+    /// The time in which at least one request was in the disk.
     pub busy_ms: u64,
 }
 
 impl Stat {
-    /// Documentation/block/stat.rst of the kernel has the fields.
+    /// Parses the fields. Documentation/block/stat.rst of the kernel describes them.
     pub fn parse(text: &str) -> Option<Stat> {
         let fields: Option<Vec<u64>> =
             text.split_whitespace().map(|field| field.parse().ok()).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The disks that sysfs shows, and their files.
+//! Finds the disks in sysfs, and reads their files. The other modules read through it.
 
 use std::fs;
 use std::io;
@@ -9,13 +9,13 @@ use steadyio_core::device::DeviceError;
 use steadyio_core::device_name::{self, Found};
 use steadyio_core::knobs::Queue;
 
-/// A mounted sysfs, or a folder made like it.
+/// A mounted sysfs, or a folder with the same structure.
 #[derive(Debug, Clone)]
 pub struct Sysfs {
     root: PathBuf,
 }
 
-/// A whole disk, which need not be there at the moment.
+/// A whole disk, which may be absent at the moment.
 #[derive(Debug, Clone)]
 pub struct Disk {
     pub name: String,
@@ -27,7 +27,7 @@ impl Sysfs {
         Sysfs { root: root.into() }
     }
 
-    /// The device with that name or node, see [`device_name`].
+    /// Finds the device with that name or node, see [`device_name`].
     pub fn find(&self, device: &Path) -> Result<Found, DeviceError> {
         device_name::find(&self.root, device)
     }
@@ -36,7 +36,7 @@ impl Sysfs {
         Disk { name: name.into(), dir: self.root.join("block").join(name) }
     }
 
-    /// All disks under a scheduler, by name.
+    /// All disks with a scheduler, by name.
     pub fn disks_under(&self, scheduler: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join("block")).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

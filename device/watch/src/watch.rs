@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads all disks and recorders once an interval. Each change is reported once, and the watch goes
-//! on when a disk or recorder disappears.
+//! Reads all disks and recorders once per interval. It reports each change once, and continues when
+//! a disk or recorder disappears. `steady watch` calls it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,22 +17,22 @@ use crate::sample::Sample;
 use crate::sysfs::Sysfs;
 use crate::wear::{Wear, Wears};
 
-/// Version of the JSON lines.
+/// The version of the JSON lines.
 pub const SCHEMA: &str = "steadyio.watch/1";
 
-/// What happened in one interval.
+/// The events of one interval.
 #[derive(Debug, Clone, Serialize)]
 pub struct Interval {
     pub schema: &'static str,
     pub tool: Tool,
-    /// Wall clock at its end.
+    /// The end, on the wall clock.
     pub now_ns: u64,
     pub interval_ns: u64,
     pub devices: Vec<Device>,
     pub recorders: Vec<RecorderInterval>,
-    /// What changed, for people.
+    /// The changes, in words.
     pub notices: Vec<String>,
-    /// CPU time that the watch has used since it began.
+    /// The CPU time of the watch since it began.
     pub cpu_ns: u64,
 }
 
@@ -44,19 +44,19 @@ pub struct Tool {
 #[derive(Debug, Clone, Serialize)]
 pub struct Device {
     pub device: String,
-    /// None: it is not there.
+    /// None if the disk is absent.
     pub scheduler: Option<String>,
-    /// None: it is not there, or seen for the first time.
+    /// None if the disk is absent, or new.
     pub interval: Option<DiskInterval>,
     pub wear: Option<Wear>,
 }
 
-/// All counters as they are at the end of an interval.
+/// All counters at the end of an interval.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    /// None: it is not there.
+    /// The disks; None if absent.
     pub disks: Vec<(String, Option<Sample>, Option<Wear>)>,
-    /// None: it does not answer.
+    /// The recorders; None if a recorder does not answer.
     pub recorders: Vec<(String, Option<Status>)>,
     pub now_ns: u64,
 }
@@ -70,7 +70,7 @@ pub struct Look {
 #[derive(Debug)]
 pub struct Watch {
     sysfs: Sysfs,
-    /// Those named; None: all under k2, also later ones.
+    /// The named disks; None: all under k2, including later ones.
     named: Option<Vec<String>>,
     known: BTreeMap<String, Known>,
     recorders: Vec<Recorder>,
@@ -79,14 +79,14 @@ pub struct Watch {
     is_waiting: bool,
 }
 
-/// CPU time of this process, of all threads, in the kernel too.
+/// The CPU time of this process: all threads, in user mode and in the kernel.
 pub fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 impl Watch {
-    /// `named`: names of disks; if there are none, all disks under k2.
+    /// `named`: names of disks; if empty, all disks under k2.
     pub fn new(sysfs: Sysfs, named: Vec<String>, recorders: &[PathBuf]) -> Watch {
         Watch {
             named: (!named.is_empty()).then_some(named),
@@ -99,7 +99,7 @@ impl Watch {
         }
     }
 
-    /// What happened since the last look; of the first, only notices and the snapshot count.
+    /// The events since the last call. For the first call, only notices and the snapshot are valid.
     pub fn look(&mut self) -> Look {
         let now = Instant::now();
         let interval_ns = self.looked.replace(now).map_or(0, |before| {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much of a flash device is used up. An eMMC tells in sysfs, an NVMe drive in its SMART log,
-//! which takes a command to the device: so it is asked rarely, in a thread of its own, and a device
-//! that hangs does not stop the watch.
+//! Reads the wear of a flash device. `watch` calls it.
+//!
+//! An eMMC reports it in sysfs. An NVMe drive reports it in its SMART log, which needs a command to
+//! the device. Therefore a separate thread asks rarely, and a device that hangs does not stop the
+//! watch.
 
 mod smart;
 
@@ -16,14 +18,15 @@ use crate::sysfs::{Disk, Sysfs};
 
 const EVERY: Duration = Duration::from_secs(300);
 
-/// The device's own estimates; None: it does not tell.
+/// The device's own estimates; None: it reports none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Wear {
-    /// Of the life of its flash; above 1: longer than the maker promises.
+    /// The used part of the flash's life; above 1: beyond the life that the manufacturer
+    /// guarantees.
     pub used_ratio: Option<f64>,
-    /// Of the blocks that replace worn ones.
+    /// The state of the spare blocks that replace worn ones.
     pub reserve: Option<Reserve>,
-    /// Of the same blocks, of NVMe.
+    /// The remaining part of the spare blocks, for NVMe.
     pub spare_ratio: Option<f64>,
     pub media_errors: Option<u64>,
 }
@@ -32,15 +35,15 @@ pub struct Wear {
 #[serde(rename_all = "lowercase")]
 pub enum Reserve {
     Normal,
-    /// Of an eMMC: 80 % are used. Of NVMe: fewer are left than the drive needs.
+    /// An eMMC has used 80 %. An NVMe drive has fewer left than it needs.
     Warning,
     Urgent,
 }
 
-/// Why there is none.
+/// The reason why the wear is unknown.
 pub type Unread = String;
 
-/// Of a disk; None if its kind does not tell.
+/// Reads the wear of a disk; None if its kind does not report it.
 pub fn read(disk: &Disk, dev: &Path) -> Option<Result<Wear, Unread>> {
     if disk.name.starts_with("nvme") {
         return Some(smart::read(&dev.join(&disk.name)));
@@ -50,11 +53,12 @@ pub fn read(disk: &Disk, dev: &Path) -> Option<Result<Wear, Unread>> {
     Some(Ok(emmc(&life_time, &reserve)))
 }
 
-/// Both registers are hexadecimal; 0 is "not told" (JESD84-B51, EXT_CSD 267 to 269).
+/// Parses an eMMC's registers. Both are hexadecimal; 0 means undefined (JESD84-B51, EXT_CSD 267 to
+/// 269).
 fn emmc(life_time: &str, pre_eol_info: &str) -> Wear {
     let hexadecimal =
         |word: &str| u8::from_str_radix(word.trim().trim_start_matches("0x"), 16).ok();
-    // Two kinds of memory in tenths of their life; what counts is the more worn one.
+    // Two kinds of memory, in tenths of their life; the more worn one counts.
     let tenths = life_time.split_whitespace().filter_map(hexadecimal).max();
     let reserve = match hexadecimal(pre_eol_info) {
         Some(1) => Some(Reserve::Normal),
@@ -68,7 +72,7 @@ fn emmc(life_time: &str, pre_eol_info: &str) -> Wear {
 
 type Found = BTreeMap<String, Result<Wear, Unread>>;
 
-/// Asks all watched disks now and then.
+/// The wear of all watched disks, read now and then.
 #[derive(Debug)]
 pub struct Wears {
     sysfs: Sysfs,
@@ -82,7 +86,7 @@ impl Wears {
         Wears { sysfs, found: Found::new(), asking: None, asked: None }
     }
 
-    /// The known wear; reads it again if it is time, or if there are other disks than before.
+    /// The known wear. It is read again after some time, or if the disks have changed.
     pub fn look(&mut self, disks: &[String]) -> &Found {
         if let Some(done) = self.asking.take_if(|thread| thread.is_finished()) {
             self.found = done.join().unwrap_or_default();

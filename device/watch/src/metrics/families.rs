@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes families of metrics whose values are known elsewhere; one without any is left out.
+//! Registers families of metrics from computed values; an empty family is left out. `metrics` uses
+//! it.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
 pub type Labels = Vec<(&'static str, String)>;
-/// Upper bound, and the number in that bucket alone.
+/// The upper bound and the count of each single bucket.
 pub type Buckets = Vec<(f64, u64)>;
 
 pub struct Families<'a>(pub DescriptorEncoder<'a>);
@@ -55,7 +56,7 @@ impl Families<'_> {
         Ok(())
     }
 
-    /// Values: labels, sum, count and buckets.
+    /// A histogram from labels, sum, count and buckets.
     pub fn histogram(
         &mut self,
         name: &str,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The SMART log of an NVMe drive (NVM Express base specification, log page 02h).
+//! Reads the SMART log of an NVMe drive (NVM Express base specification, log page 02h). `wear`
+//! calls it.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -15,7 +16,7 @@ const ALL_NAMESPACES: u32 = u32::MAX;
 /// linux/nvme_ioctl.h: _IOWR('N', 0x41, struct nvme_passthru_cmd).
 const NVME_IOCTL_ADMIN_CMD: libc::c_ulong = 0xc048_4e41;
 
-/// struct nvme_passthru_cmd of linux/nvme_ioctl.h. A timeout of 0 is the driver's own: after a
+/// struct nvme_passthru_cmd of linux/nvme_ioctl.h. A timeout of 0 means the driver's own; after a
 /// shorter one it would reset the drive.
 #[repr(C)]
 #[derive(Default)]
@@ -40,7 +41,7 @@ struct Command {
     result: u32,
 }
 
-/// Of the drive that a block device belongs to.
+/// Reads the wear of the drive with this block device.
 pub fn read(node: &Path) -> Result<Wear, Unread> {
     let log = File::open(node).and_then(|file| log_of(&file));
     log.map(|log| parse(&log)).map_err(|error| match error.kind() {
@@ -53,7 +54,7 @@ pub fn read(node: &Path) -> Result<Wear, Unread> {
 
 fn log_of(file: &File) -> io::Result<[u8; LOG_BYTES]> {
     let mut log = [0u8; LOG_BYTES];
-    // The length is a number of 32-bit words less one.
+    // The length is the number of 32-bit words minus one.
     let words = (LOG_BYTES / 4 - 1) as u32;
     let mut command = Command {
         opcode: GET_LOG_PAGE,
