@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The throughput that a storage stack could reach, computed from a request's time in each layer.
+//! Computes the throughput that a storage stack could reach, from a request's time in each layer.
+//! `steady model` reads the input and prints the results.
 //!
 //! The model is that of the e.MMC analysis paper ("Linux Storage System Analysis for e.MMC With
 //! Command Queuing", Bean Huo and Zoltan Szubbocsev, Micron, 2017), section "Theoretical System
@@ -8,9 +9,9 @@
 //! interrupt to the return. Stages of different requests may overlap.
 //!
 //! In reading order: [`spans`] reads measured spans (`docs/spec/spans-1.md`), [`spans_file`] makes
-//! them of the record of a trace, [`pipeline`] is the
-//! arithmetic, [`report`] applies it to each entry of a file, [`published`] compares the results
-//! with published values. Nothing here does I/O; `steady model` reads and prints.
+//! them from the record of a trace, [`pipeline`] is the arithmetic, [`report`] applies it to each
+//! entry of a file, [`published`] compares the results with published values. Nothing here does
+//! I/O.
 
 pub mod pipeline;
 pub mod published;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Published values, compared with the model's results for the spans published with them.
+//! Compares published values with the model's results for the published spans. `steady model`
+//! prints the comparison.
 //!
-//! A printed value is the same if the model's, rounded to as many decimals, is. Printed spans are
-//! rounded, too, so a value may also follow from spans within that rounding. Any other difference
-//! needs a reason.
+//! A printed value is the same if the model's value, rounded to as many decimals, is. Printed spans
+//! are rounded, too, so a value may also follow from spans within that rounding. Any other
+//! difference needs a reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +20,12 @@ pub const PUBLISHED_SCHEMA: &str = "steadyio.published-model/1";
 #[serde(deny_unknown_fields)]
 pub struct Published {
     schema: String,
-    /// By how much a printed span may differ from the one measured.
+    /// The largest difference of a printed span from the measured one.
     span_rounding_us: f64,
     value: Vec<Value>,
 }
 
-/// One of them.
+/// A published value.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Value {
@@ -37,7 +38,7 @@ struct Value {
     reason: Option<String>,
 }
 
-/// What a published value is of.
+/// The quantity of a published value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 // The names are the fields of report::Limits and Prediction, and halving the device span.
@@ -53,7 +54,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// For tables.
+    /// The name in tables.
     pub fn title(self) -> &'static str {
         match self {
             Quantity::SingleThreadMibS => "single thread MiB/s",
@@ -83,20 +84,20 @@ impl Quantity {
     }
 }
 
-/// How a printed value compares with the model's.
+/// The result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The same to the last printed digit.
     Same,
-    /// Follows from spans that round to the printed ones.
+    /// It follows from spans that round to the printed ones.
     WithinSpanRounding,
-    /// Does not follow from the printed spans.
+    /// It does not follow from the printed spans.
     Differs,
 }
 
 impl Verdict {
-    /// For tables.
+    /// The result in tables.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Same => "same",
@@ -109,21 +110,22 @@ impl Verdict {
 /// A published value and the model's.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
-    /// Table or section.
+    /// The table or section.
     pub r#where: String,
-    /// Name of the entry.
+    /// The name of the entry.
     pub spans: String,
     pub quantity: Quantity,
-    /// As printed; a range as `LOW-HIGH`.
+    /// The printed value; a range as `LOW-HIGH`.
     pub printed: String,
-    /// With all digits.
+    /// The model's value with all digits.
     pub ours: f64,
-    /// The model's, to as many decimals as printed.
+    /// The model's value, with as many decimals as printed.
     pub ours_rounded: String,
-    /// Lowest and highest that spans give which round to the printed ones, rounded likewise.
+    /// The lowest and the highest value from spans that round to the printed ones, rounded
+    /// likewise.
     pub possible: [String; 2],
     pub verdict: Verdict,
-    /// Why it differs.
+    /// The reason for the difference.
     pub reason: Option<String>,
 }
 
@@ -193,7 +195,7 @@ fn compare_one(value: &Value, entry: &Entry, rounding_us: f64) -> Result<Compare
     })
 }
 
-/// Of numbers with the same number of decimals.
+/// Compares numbers with the same number of decimals.
 fn verdict(printed: [&str; 2], ours: &str, possible: &[String; 2]) -> Verdict {
     let [low, high] = printed.map(number);
     let overlaps = |from: &str, to: &str| number(from) <= high && low <= number(to);
@@ -206,8 +208,8 @@ fn verdict(printed: [&str; 2], ours: &str, possible: &[String; 2]) -> Verdict {
     }
 }
 
-/// All combinations of each span as short and as long as its rounding allows. Every quantity only
-/// rises or only falls with each span, so its extremes are among them.
+/// All combinations of the shortest and the longest value of each span within its rounding. Every
+/// quantity only rises or only falls with each span, so its extremes are among them.
 fn corners(spans: &Spans, rounding_us: f64) -> Vec<Spans> {
     let rounding_ns = (rounding_us * 1_000.0).round() as u64;
     let combinations = 0..1u32 << spans.iter().count();
@@ -234,7 +236,7 @@ fn count_decimals(printed: &str) -> Result<usize, ModelError> {
     }
 }
 
-/// Both were checked, or made here.
+/// Parses a number that was checked, or made here.
 fn number(text: &str) -> f64 {
     text.parse().unwrap_or(f64::NAN)
 }

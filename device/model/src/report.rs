@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The model's results for each entry of a spans file: the content of `steady model`'s output.
+//! The model's results for each entry of a spans file, which `steady model` prints.
 
 use serde::Serialize;
 
@@ -9,13 +9,13 @@ use super::spans::{Entry, Op, Span, Spans};
 /// Schema of the JSON output.
 pub const MODEL_SCHEMA: &str = "steadyio.model/1";
 
-/// What the limits assume; spans do not show whether it is so.
+/// The assumption of the limits, which spans cannot confirm.
 pub const ASSUMED: &str = "each stage serves one request at a time";
 
-/// How requests overlap.
+/// The overlap of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
-    /// Not at all: one thread, one request at a time.
+    /// None: one thread, one request at a time.
     SingleThread,
     /// The device overlaps the software of other requests.
     OneCore,
@@ -42,18 +42,18 @@ pub struct Prediction {
     pub count: Option<u64>,
     /// The entry's spans, in order.
     pub spans: Vec<SpanTime>,
-    /// All of them together.
+    /// The sum of all spans.
     pub total_us: f64,
-    /// Share of request-pre and request-post.
+    /// The share of request-pre and request-post.
     pub software_percent: f64,
-    /// Speeds that cannot be exceeded if [`ASSUMED`].
+    /// The limits of speeds if [`ASSUMED`] is true.
     pub limits_mib_s: Limits,
     pub measured_mib_s: Option<f64>,
-    /// The measured speed is above the limit on many cores: it is not as [`ASSUMED`].
+    /// Whether the measured speed is above the limit on many cores, so that [`ASSUMED`] is false.
     pub exceeds_limits: bool,
-    /// Time for a number of requests.
+    /// The time for a number of requests.
     pub queue: QueueTimes,
-    /// Each span at half its length, the most useful first.
+    /// The effect of halving each span, the most useful first.
     pub halved: Vec<Halved>,
 }
 
@@ -78,50 +78,50 @@ pub struct Limits {
     pub many_cores_no_device: Option<f64>,
 }
 
-/// Time for N requests.
+/// The time for N requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct QueueTimes {
     pub requests: u64,
-    /// How many of them are in flight at most.
+    /// The highest number in flight.
     pub depth: u64,
     /// The smallest depth with the full speed on many cores.
     pub depth_enough: u64,
     pub one_core: QueueTime,
-    /// A core for each software stage.
+    /// With a core for each software stage.
     pub many_cores: QueueTime,
 }
 
-/// Time for N requests in one case.
+/// The time for N requests in one case.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct QueueTime {
-    /// From the start of the first to the end of the last.
+    /// The time from the start of the first to the end of the last.
     pub us: f64,
-    /// N requests in that time.
+    /// The speed of N requests in that time.
     pub mib_s: Option<f64>,
 }
 
-/// One span at half its length.
+/// The effect of halving one span.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Halved {
     pub span: Span,
-    /// Before it is halved.
+    /// The time before it is halved.
     pub us: f64,
     pub single_thread: Gain,
     pub one_core: Gain,
     pub many_cores: Gain,
 }
 
-/// A speed, and by how much it is higher than before.
+/// A speed, and its gain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Gain {
     /// The new limit.
     pub mib_s: Option<f64>,
-    /// 0 if the span does not limit.
+    /// The gain; 0 if the span does not limit.
     pub gain_percent: Option<f64>,
 }
 
 impl Halved {
-    /// In the case that `overlap` names.
+    /// The gain for this overlap.
     pub fn gain(&self, overlap: Overlap) -> Gain {
         match overlap {
             Overlap::SingleThread => self.single_thread,
@@ -131,7 +131,7 @@ impl Halved {
     }
 }
 
-/// Applies the model. `rank` decides in which case the gain of a halved span counts for the order.
+/// Applies the model. `rank` is the overlap by whose gain halved spans are sorted.
 pub fn predict(entry: &Entry, queue: Queue, rank: Overlap) -> Prediction {
     let stages = entry.spans.stages();
     let limits_mib_s = limits(entry.size_bytes, stages);
@@ -184,12 +184,12 @@ fn queue_times(size_bytes: u64, stages: Stages, queue: Queue) -> QueueTimes {
     }
 }
 
-/// The spans with one at half its length, to the ns.
+/// The spans with one of them halved, to the ns.
 pub fn with_half(spans: &Spans, half: Span) -> Spans {
     spans.map(|span, ns| if span == half { ns / 2 } else { ns })
 }
 
-/// The limit with one span at half its length.
+/// The limit with one span halved.
 pub fn gain(size_bytes: u64, spans: &Spans, half: Span, overlap: Overlap) -> Gain {
     let before_ns = overlap.request_ns(spans.stages());
     let after_ns = overlap.request_ns(with_half(spans, half).stages());
@@ -210,7 +210,7 @@ fn halved(entry: &Entry, rank: Overlap) -> Vec<Halved> {
         many_cores: gain(span, Overlap::ManyCores),
     };
     let mut halved: Vec<Halved> = entry.spans.iter().map(halve).collect();
-    // Without any time left the gain is unlimited, so it comes first.
+    // With no time left the gain is unlimited, so it comes first.
     let key = |halved: &Halved| halved.gain(rank).gain_percent.unwrap_or(f64::INFINITY);
     halved.sort_by(|one, other| key(other).total_cmp(&key(one)).then(other.us.total_cmp(&one.us)));
     halved

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measured spans (`docs/spec/spans-1.md`): parsing and checking.
+//! Parses and checks files of measured spans (`docs/spec/spans-1.md`). `steady model` reads them
+//! with it.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ const SIZE_BYTES_MAX: u64 = 1 << 30;
 const MIB_S_MAX: f64 = 1_000_000.0;
 const NAME_CHARS_MAX: usize = 64;
 
-/// A part of a request's way. Submission and block together are request-pre.
+/// A part of a request's path. Submission and block together are request-pre.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Span {
@@ -24,7 +25,7 @@ pub enum Span {
     Submission,
     /// The paper's second: block layer, scheduler and driver, up to the device's queue.
     Block,
-    /// Both, where only their sum is known.
+    /// Both, if only their sum is known.
     Pre,
     /// The paper's third: the device, from its queue to its interrupt.
     Device,
@@ -33,7 +34,7 @@ pub enum Span {
 }
 
 impl Span {
-    /// In files.
+    /// The name in files.
     pub fn word(self) -> &'static str {
         match self {
             Span::Submission => "submission",
@@ -44,7 +45,7 @@ impl Span {
         }
     }
 
-    /// In tables, as the paper says it.
+    /// The name in tables, as in the paper.
     pub fn title(self) -> &'static str {
         match self {
             Span::Pre => "request-pre",
@@ -54,22 +55,22 @@ impl Span {
     }
 }
 
-/// The spans of one kind of request, in the order in which it passes them, with their times in ns.
+/// The spans of one kind of request, in order, with their times in ns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spans(Vec<(Span, u64)>);
 
 impl Spans {
-    /// Each span with its time.
+    /// The spans with their times.
     pub fn iter(&self) -> impl Iterator<Item = (Span, u64)> {
         self.0.iter().copied()
     }
 
-    /// The same, with each time replaced.
+    /// The same spans with new times.
     pub fn map(&self, mut new_ns: impl FnMut(Span, u64) -> u64) -> Spans {
         Spans(self.iter().map(|(span, ns)| (span, new_ns(span, ns))).collect())
     }
 
-    /// What the model works with.
+    /// The stages of the model.
     pub fn stages(&self) -> Stages {
         let mut stages = Stages { pre_ns: 0, device_ns: 0, post_ns: 0 };
         for (span, ns) in self.iter() {
@@ -83,7 +84,7 @@ impl Spans {
     }
 }
 
-/// Direction of the data.
+/// The direction of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
@@ -93,12 +94,12 @@ pub enum Op {
     Write,
 }
 
-/// Times as they are written in a file or on the command line, in us.
+/// Times as written in a file or on the command line, in us.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Times {
-    /// First part of request-pre.
+    /// The first part of request-pre.
     pub submission_us: Option<f64>,
-    /// Second part of request-pre.
+    /// The second part of request-pre.
     pub block_us: Option<f64>,
     /// Request-pre as a whole.
     pub pre_us: Option<f64>,
@@ -107,7 +108,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Checks them; a message starts with the key.
+    /// Checks the times. An error begins with the key.
     pub fn check(self) -> Result<Spans, ModelError> {
         let pre = match (self.pre_us, self.submission_us, self.block_us) {
             (Some(pre), None, None) => vec![(Span::Pre, pre)],
@@ -162,22 +163,22 @@ fn check_range(key: &str, value: f64, max: f64) -> Result<(), ModelError> {
 /// One kind of request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Unique in its file.
+    /// The name, unique in its file.
     pub name: String,
-    /// Not known of numbers from a command line; the model does not need it.
+    /// None for numbers from a command line. The model does not need it.
     pub op: Option<Op>,
-    /// Data of one request.
+    /// The size of one request.
     pub size_bytes: u64,
-    /// How many requests the times are the mean of.
+    /// The number of requests of which the times are the mean.
     pub count: Option<u64>,
-    /// Where a request spends its time.
+    /// The times of a request.
     pub spans: Spans,
-    /// Speed that an application saw.
+    /// The speed that an application measured.
     pub measured_mib_s: Option<f64>,
 }
 
 impl Entry {
-    /// Checks what was given on a command line.
+    /// Checks the values from a command line.
     pub fn new(name: &str, size_bytes: u64, times: Times) -> Result<Entry, ModelError> {
         check_size(size_bytes)?;
         let (name, spans) = (name.to_string(), times.check()?);
@@ -196,11 +197,11 @@ fn check_size(size_bytes: u64) -> Result<(), ModelError> {
 /// A file of measured spans.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpansFile {
-    /// Identifies the file's content in results.
+    /// The name of the file's content in results.
     pub name: String,
-    /// Where the numbers are from.
+    /// The source of the numbers.
     pub source: String,
-    /// At least one.
+    /// The entries; at least one.
     pub entries: Vec<Entry>,
 }
 
@@ -211,7 +212,7 @@ struct FileAsWritten {
     name: String,
     #[serde(default)]
     source: String,
-    /// Free notes of the measuring program.
+    /// Notes of the measuring program, which are ignored.
     #[serde(default, rename = "detail")]
     _detail: serde::de::IgnoredAny,
     spans: Vec<EntryAsWritten>,
@@ -269,7 +270,7 @@ fn check_name(key: &str, name: &str) -> Result<(), ModelError> {
 }
 
 /// Reads TOML, or JSON if the text starts with a brace, which TOML never does. JSON may also be the
-/// record of a trace, of which the reads and writes of system calls are taken.
+/// record of a trace; then the reads and writes of system calls are used.
 pub fn parse(text: &str) -> Result<SpansFile, ModelError> {
     if !text.trim_start().starts_with('{') {
         let written = toml::from_str(text).map_err(|error| ModelError(error.to_string()))?;
@@ -286,7 +287,7 @@ pub fn parse(text: &str) -> Result<SpansFile, ModelError> {
     check_file(written)
 }
 
-/// The schema of a file; None if it names none, and if the text is incomplete.
+/// The schema of a file; None if the file does not name one, or is incomplete.
 fn schema_of(text: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Head {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measured spans (`docs/spec/spans-1.md`) from the record of a trace.
+//! Makes a file of measured spans (`docs/spec/spans-1.md`) from the record of a trace. `steady
+//! trace --spans` and `spans` call it.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,19 +24,19 @@ pub enum NoSpans {
     NoIos,
 }
 
-/// The part of a record that is needed.
+/// The used part of a record.
 #[derive(Deserialize)]
 struct RecordAsWritten {
     ios: Vec<Group>,
 }
 
-/// The file that belongs to a record in JSON.
+/// The file for a record in JSON.
 pub fn of_json(text: &str) -> Result<Value, NoSpans> {
     of_groups(&serde_json::from_str::<RecordAsWritten>(text)?.ios)
 }
 
-/// The file that belongs to a record's groups of I/Os: one entry per kind of read and write, with the means, and the
-/// figures of each span as detail.
+/// The file for a record's groups of I/Os: one entry per kind of read and write with the means, and
+/// the statistics of each span as detail.
 pub fn of_groups(groups: &[Group]) -> Result<Value, NoSpans> {
     let moves = |group: &&Group| matches!(&*group.op, "read" | "write") && group.size_bytes_max > 0;
     let entries: Vec<Value> = groups.iter().filter(moves).map(entry).collect();
@@ -58,7 +59,7 @@ fn entry(group: &Group) -> Value {
     json!({
         "name": group.title(),
         "op": group.op,
-        // Sizes that differ are put together only within a power of two; their mean stands for them.
+        // A group has different sizes only within a power of two, so their mean represents them.
         "size_bytes": times.bytes / times.count,
         "count": times.count,
         "submission_us": mean_us[0],
