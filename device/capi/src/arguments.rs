@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pointers from C, checked as far as that is possible.
+//! Checks pointers from C, as far as that is possible. All functions of the interface use it.
 //!
-//! A struct begins with its size in the version that the program was compiled with, so either side
+//! A struct begins with its size in the version with which the program was compiled, so either side
 //! can be older than the other. Fields that an older library does not know must be 0, the default.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -14,11 +14,11 @@ use crate::status::{Error, Status};
 /// A struct of the header.
 ///
 /// # Safety
-/// `repr(C)`, begins with `struct_bytes: usize`, and every pattern of bits is a value.
+/// `repr(C)`, begins with `struct_bytes: usize`, and every bit pattern is a valid value.
 pub unsafe trait CStruct: Copy {
-    /// Its name in the header.
+    /// The name in the header.
     const NAME: &'static str;
-    /// Size of its first version, the minimum.
+    /// The size of its first version, the minimum.
     const BYTES_MIN: usize = mem::size_of::<Self>();
 }
 
@@ -26,7 +26,7 @@ fn null(name: &'static str, what: &str) -> Error {
     Error::invalid(name, "NULL", &format!("must be {what}"))
 }
 
-/// What a pointer that must not be NULL points to.
+/// The value behind a pointer that must not be NULL.
 ///
 /// # Safety
 /// It is NULL or valid for `'a`.
@@ -39,7 +39,7 @@ pub unsafe fn reference<'a, T>(
     unsafe { pointer.as_ref() }.ok_or_else(|| null(name, what))
 }
 
-/// Stores a result in the caller's variable; without one, `value` is not called.
+/// Stores a result in the caller's variable. Without a variable, `value` is not called.
 ///
 /// # Safety
 /// The pointer is NULL or valid.
@@ -64,7 +64,7 @@ fn check_size<T: CStruct>(name: &'static str, struct_bytes: usize) -> Result<(),
     Err(Error::invalid(&format!("{name}->struct_bytes"), struct_bytes, &reason))
 }
 
-/// A copy of the caller's struct, of whatever version.
+/// Copies the caller's struct, of any version.
 ///
 /// # Safety
 /// The pointer is NULL or valid for as many bytes as the struct says.
@@ -85,7 +85,7 @@ pub unsafe fn input<T: CStruct>(name: &'static str, pointer: *const T) -> Result
         );
         return Err(Error::invalid(&format!("{name}->struct_bytes"), struct_bytes, &reason));
     }
-    // SAFETY: zero is a value, and so is whatever is copied over it.
+    // SAFETY: zero is a valid value, and so are the bytes copied over it.
     unsafe {
         let mut value: T = mem::zeroed();
         ptr::copy_nonoverlapping(bytes.as_ptr(), ptr::from_mut(&mut value).cast(), known);
@@ -93,7 +93,7 @@ pub unsafe fn input<T: CStruct>(name: &'static str, pointer: *const T) -> Result
     }
 }
 
-/// Fills the caller's struct, of whatever version; its size stays as the caller set it.
+/// Fills the caller's struct, of any version. Its size stays as the caller set it.
 ///
 /// # Safety
 /// The pointer is NULL or valid for as many bytes as the struct says.
@@ -123,10 +123,10 @@ pub unsafe fn output<T: CStruct>(
     Ok(())
 }
 
-/// The memory that a pointer and a length say. No bytes need no pointer.
+/// The memory of a pointer and a length. For length 0, the pointer may be NULL.
 ///
 /// # Safety
-/// The pointer is NULL or valid for so many bytes, which nobody changes meanwhile.
+/// The pointer is NULL or valid for this number of bytes, which do not change meanwhile.
 pub unsafe fn bytes_of<'a>(
     name: &'static str,
     pointer: *const c_void,

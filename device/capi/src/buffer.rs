@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Buffers in memory of others, for C.
+//! Buffers in shared memory, for C: the functions `steadyio_buffer_*`.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::BorrowedFd;
@@ -12,14 +12,14 @@ use crate::arguments::{reference, set, string};
 use crate::status::{Error, Status, guard};
 
 const BUFFER: &str = "a buffer of steadyio_buffer_from_fd()";
-/// By the numbers of `enum steadyio_use`.
+/// The uses, indexed by `enum steadyio_use`.
 const USES: [Use; 3] = [Use::Direct, Use::IoUringFixed, Use::Chardisk];
 
 /// `struct steadyio_buffer`.
 #[derive(Debug)]
 pub struct BufferHandle {
     buffer: Buffer,
-    /// By the use; None: not tried.
+    /// The reason for each use; None: not tried.
     reasons: [Option<CString>; USES.len()],
 }
 
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn steadyio_buffer_can(
 /// See `steadyio.h`.
 ///
 /// # Safety
-/// As `steadyio_open`; nobody uses the buffer or its memory any more.
+/// As `steadyio_open`; the buffer and its memory must not be in use any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_buffer_close(buffer: *mut BufferHandle) {
     if buffer.is_null() {

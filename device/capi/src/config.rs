@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The configuration as C has it: what is 0 or NULL has its default.
+//! The configuration as structs of C. A field that is 0 or NULL has its default.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ const NO_LOCK: u32 = 1;
 const WRITER_CPU: u32 = 2;
 const DISCARD_DAMAGED: u32 = 4;
 
-/// Default for each channel that may be added later.
+/// The default for each channel that may be added later.
 const LATE_DEFINITION_BYTES: u64 = 4 << 10;
 
 /// `struct steadyio_config`.
@@ -51,7 +51,8 @@ pub struct CConfig {
     pub control_socket: *const c_char,
 }
 
-// SAFETY: as the trait wants it; a function pointer that is not NULL is upheld by the caller.
+// SAFETY: it satisfies the trait's requirements; the caller guarantees that a function pointer is
+// NULL or valid.
 unsafe impl CStruct for CConfig {
     const NAME: &'static str = "steadyio_config";
 }
@@ -83,7 +84,7 @@ pub struct CPair {
     pub value: *const c_char,
 }
 
-// SAFETY: as the trait wants it.
+// SAFETY: it satisfies the trait's requirements.
 unsafe impl CStruct for CChannelConfig {
     const NAME: &'static str = "steadyio_channel_config";
 }
@@ -104,7 +105,7 @@ fn small(name: &str, value: u32) -> Result<u8, Error> {
 }
 
 impl CConfig {
-    /// Without channels; limits are checked by the recorder.
+    /// Converts to a configuration without channels. The recorder checks limits.
     ///
     /// # Safety
     /// `dir` and `profile` are NULL or strings.
@@ -135,7 +136,7 @@ impl CConfig {
             },
             unit_bytes: or(self.unit_bytes, defaults::UNIT_BYTES),
             longest_record_bytes: self.longest_record_bytes,
-            // Each channel may have a thread of its own.
+            // Each channel may have a separate thread.
             shared_ring_bytes: None,
             segment_bytes: or(self.segment_bytes, defaults::SEGMENT_BYTES),
             retention: self.retention()?,
@@ -147,7 +148,7 @@ impl CConfig {
         })
     }
 
-    /// Where to answer; None: nowhere.
+    /// The path of the control socket; None if there is none.
     ///
     /// # Safety
     /// `control_socket` is NULL or a string.
@@ -200,7 +201,7 @@ unsafe fn path(name: &'static str, pointer: *const c_char) -> Result<PathBuf, Er
 }
 
 impl CChannelConfig {
-    /// Limits are checked by the recorder.
+    /// Converts a channel. The recorder checks limits.
     ///
     /// # Safety
     /// Pointers are NULL or valid.
@@ -225,7 +226,7 @@ impl CChannelConfig {
             metadata: unsafe { self.pairs()? },
             record_bytes_max: self.record_bytes_max,
             period,
-            // 0: its share, when all channels are known.
+            // 0: its share, computed when all channels are known.
             ring_bytes: self.ring_bytes,
         })
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real-time tasks declared to k2, for C.
+//! `steadyio_declare`: declares real-time tasks to k2.
 
 use std::ffi::{c_char, c_int};
 use std::os::fd::{IntoRawFd, OwnedFd};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the opaque pointers point to.
+//! The objects behind the opaque pointers. The functions of `lib` and the Python package use them.
 //!
 //! In Rust the compiler ensures that a channel has one user and that nothing is appended after the
 //! end. For C each channel has a state that an append takes and returns: two atomic operations,
@@ -27,7 +27,7 @@ use steadyio_recorder::pool::meters::{Ended, Meters};
 use crate::config::CConfig;
 use crate::status::{Error, Status};
 
-/// Interval of checks of a finish while a channel is in use.
+/// The interval of checks of a finish while a channel is in use.
 const LOOK: Duration = Duration::from_millis(1);
 
 const NEW: u8 = 0;
@@ -43,7 +43,7 @@ pub struct ChannelHandle {
     ledger: OnceLock<Arc<Ledger>>,
 }
 
-/// Returns a channel, also after a panic: [`ChannelHandle::end`] waits for it.
+/// Returns a channel when dropped, also after a panic, because [`ChannelHandle::end`] waits for it.
 struct InUse<'a>(&'a AtomicU8);
 
 impl Drop for InUse<'_> {
@@ -52,7 +52,8 @@ impl Drop for InUse<'_> {
     }
 }
 
-// SAFETY: only the thread that set the state to IN_USE touches the channel, or before it is READY.
+// SAFETY: only the thread that set the state to IN_USE accesses the channel, or the starting thread
+// before it is READY.
 unsafe impl Sync for ChannelHandle {}
 
 impl ChannelHandle {
@@ -68,7 +69,7 @@ impl ChannelHandle {
         self.state.store(READY, Ordering::Release);
     }
 
-    /// Every append.
+    /// Appends a record. All append functions call it.
     pub fn append(
         &self,
         log_time_ns: u64,
@@ -76,7 +77,7 @@ impl ChannelHandle {
         data: &[u8],
     ) -> Result<Status, Error> {
         let _in_use = self.take()?;
-        // SAFETY: this call has taken it.
+        // SAFETY: this call has taken the channel.
         let channel = unsafe { &mut *self.channel.get() };
         let append =
             |channel: &mut Channel| channel.append_published(log_time_ns, publish_time_ns, data);
@@ -109,7 +110,7 @@ impl ChannelHandle {
         }
     }
 
-    /// What became of its records; nothing, before the start.
+    /// The account of its records; empty before the start.
     pub fn account(&self) -> Result<Account, Error> {
         Ok(self.ledger.get().map(|ledger| ledger.snapshot()).unwrap_or_default())
     }
@@ -144,14 +145,14 @@ fn add_late(
     Ok(())
 }
 
-/// The program's function for progress.
+/// The program's function for progress messages.
 #[derive(Debug, Clone, Copy)]
 struct Note {
     function: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>,
     context: *mut c_void,
 }
 
-// SAFETY: called in the thread that calls steadyio_start(), whichever the program chooses.
+// SAFETY: it is called in the thread that calls steadyio_start(), which the program chooses.
 unsafe impl Send for Note {}
 // SAFETY: as above.
 unsafe impl Sync for Note {}
@@ -159,7 +160,7 @@ unsafe impl Sync for Note {}
 impl Note {
     fn tell(&self, text: String) {
         let (Some(note), Ok(text)) = (self.function, CString::new(text)) else { return };
-        // SAFETY: the function that the program gave, with the context that it gave for it.
+        // SAFETY: the program gave the function together with the context.
         unsafe { note(self.context, text.as_ptr()) };
     }
 }
@@ -193,7 +194,7 @@ impl RecorderHandle {
         self.state.lock().map_err(|_| Error::fixed(Status::Panic, poisoned))
     }
 
-    /// Before the start, or while recording.
+    /// Adds a channel, before the start or while recording.
     pub fn add_channel(&self, config: ChannelConfig) -> Result<Arc<ChannelHandle>, Error> {
         let mut state = self.lock()?;
         let handle = Arc::new(ChannelHandle::new());
@@ -211,18 +212,18 @@ impl RecorderHandle {
         Ok(handle)
     }
 
-    /// Checks, makes and starts everything.
+    /// Checks the configuration, makes the pool, and starts the recorder.
     pub fn start(&self) -> Result<Status, Error> {
         self.start_unless(&Interrupt::default())
     }
 
-    /// The same, but `stop` interrupts making the segments.
+    /// Like [`RecorderHandle::start`], but `stop` interrupts making the segments.
     pub fn start_unless(&self, stop: &Interrupt) -> Result<Status, Error> {
         let mut state = self.lock()?;
         if !matches!(state.stage, RecorderState::Open) {
             return Err(Error::fixed(Status::State, "steadyio_start() was called before"));
         }
-        // Before anything is created: whether that is possible.
+        // Before anything is created: whether the socket can be bound.
         let socket = self.control_socket.as_deref().map(ControlSocket::bind).transpose();
         let socket = socket.map_err(|error| Error::new(Status::Failed, error.to_string()))?;
         let room = state.config.room_for_rings();
@@ -253,7 +254,7 @@ impl RecorderHandle {
         })
     }
 
-    /// Waits until the last records are kept, and returns the time that they cover. With `Timeout`
+    /// Keeps the last records as an incident, and returns the time that they cover. With `Timeout`
     /// they are kept, and not durable yet.
     pub fn keep_incident(&self, name: &str, last: Duration) -> Result<(Status, Duration), Error> {
         let keeper = match &self.lock()?.stage {
@@ -282,7 +283,7 @@ impl RecorderHandle {
         }
     }
 
-    /// Statistics of the writer thread, also after the end.
+    /// The statistics of the writer thread, also after the end.
     pub fn meters(&self) -> Result<&Arc<Meters>, Error> {
         let early = Error::fixed(Status::State, "steadyio_start() was not called yet");
         self.meters.get().ok_or(early)

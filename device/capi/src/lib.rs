@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface of the recorder, of buffers in memory of others and of declared tasks, as
-//! `include/steadyio.h` describes it, and of the [`store`].
+//! The C interface of the recorder, of buffers in shared memory and of declared tasks, as
+//! `include/steadyio.h` describes it, and of the [`store`]. C programs link it, and the Python
+//! package calls it.
 //!
-//! Reading order: [`status`] (what functions return, and panics that stay inside), [`arguments`]
-//! (pointers from C), [`config`] and [`stats`] (structs), [`handle`] (what the opaque pointers
-//! point to), and here the functions themselves; those on buffers in [`buffer`], and
-//! on tasks in [`declared`].
+//! Reading order: [`status`] (the functions' results, and panics, which must not reach C),
+//! [`arguments`] (pointers from C), [`config`] and [`stats`] (structs), [`handle`] (the objects
+//! behind the opaque pointers), and here the functions themselves; those on buffers in [`buffer`],
+//! and on tasks in [`declared`].
 
 pub mod arguments;
 pub mod buffer;
@@ -63,12 +64,10 @@ pub unsafe extern "C" fn steadyio_add_channel(
         let (recorder, config) = unsafe {
             (reference("recorder", recorder, RECORDER)?, input("config", config)?.to_rust()?)
         };
-        // Before anything changes.
-        // SAFETY: upheld by the caller.
+        // Before anything changes. SAFETY: upheld by the caller.
         unsafe { set("channel", channel, ptr::null)? };
         let added = recorder.add_channel(config)?;
-        // The recorder keeps another.
-        // SAFETY: upheld by the caller.
+        // The recorder keeps another reference. SAFETY: upheld by the caller.
         unsafe { set("channel", channel, || Arc::as_ptr(&added))? };
         Ok(Status::Ok)
     })
@@ -217,7 +216,7 @@ pub unsafe extern "C" fn steadyio_trouble(
         length = trouble.len();
         if !text.is_null() && text_bytes > 0 {
             let copied = length.min(text_bytes - 1);
-            // SAFETY: at most as many bytes as there is room, the last of them for the 0.
+            // SAFETY: at most `text_bytes` bytes, the last of them for the 0.
             unsafe {
                 ptr::copy_nonoverlapping(trouble.as_ptr().cast(), text, copied);
                 text.add(copied).write(0);
@@ -241,7 +240,7 @@ pub unsafe extern "C" fn steadyio_finish(recorder: *const RecorderHandle) -> c_i
 /// See `steadyio.h`.
 ///
 /// # Safety
-/// As [`steadyio_open`]; nobody uses the recorder or its channels any more.
+/// As [`steadyio_open`]; the recorder and its channels must not be in use any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_close(recorder: *mut RecorderHandle) {
     if recorder.is_null() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accounts and meters as C has them.
+//! Accounts and statistics as structs of C. The functions of `lib` fill them.
 
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,7 +44,7 @@ pub struct CAccount {
     pub ring_used_bytes_max: u64,
 }
 
-// SAFETY: as the trait wants it.
+// SAFETY: it satisfies the trait's requirements.
 unsafe impl CStruct for CAccount {
     const NAME: &'static str = "steadyio_account";
 }
@@ -87,7 +87,7 @@ pub struct CStats {
     pub state: u32,
 }
 
-// SAFETY: as the trait wants it.
+// SAFETY: it satisfies the trait's requirements.
 unsafe impl CStruct for CStats {
     const NAME: &'static str = "steadyio_stats";
 }

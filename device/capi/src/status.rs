@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Statuses and their texts for C; panics, which never reach it.
+//! Statuses and error texts for C, and the guard that keeps panics away from C. All functions of
+//! the interface use it.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -11,7 +12,7 @@ use steadyio_recorder::config::ConfigError;
 use steadyio_recorder::pool::StartError;
 use steadyio_recorder::pool::registry::AddError;
 
-/// Longest text of an error, with its 0.
+/// The longest text of an error, with its 0.
 const TEXT_BYTES: usize = 1_024;
 
 /// `enum steadyio_status`.
@@ -55,7 +56,7 @@ const TEXTS: [(Status, &CStr); 15] = [
     (Status::StoreNone, c"no store of a version that this library knows"),
 ];
 
-/// What a status means.
+/// The meaning of a status.
 pub fn text_of(status: c_int) -> &'static CStr {
     let found = TEXTS.iter().find(|(known, _)| *known as c_int == status);
     found.map_or(c"no status of libsteadyio", |(_, text)| text)
@@ -69,7 +70,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// A constant text: allocates nothing, because append must not.
+    /// An error with a constant text. It allocates nothing, because append must not.
     pub const fn fixed(status: Status, text: &'static str) -> Error {
         Error { status, text: Cow::Borrowed(text) }
     }
@@ -113,11 +114,11 @@ impl From<AddError> for Error {
     }
 }
 
-/// What an error says, and what its causes say.
+/// The text of an error with its causes.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| match cause.to_string() {
-        // Some errors tell their cause themselves.
+        // Some errors contain the text of their cause.
         more if text.ends_with(&more) => text,
         more => format!("{text}: {more}"),
     })
@@ -134,19 +135,19 @@ fn remember(text: &str) {
         bytes -= 1;
     }
     TEXT.with(|stored| {
-        // SAFETY: of this thread only, and no reference to it outlives a statement.
+        // SAFETY: only this thread uses it, and no reference to it outlives a statement.
         let stored = unsafe { &mut *stored.get() };
         stored[..bytes].copy_from_slice(&text.as_bytes()[..bytes]);
         stored[bytes] = 0;
     });
 }
 
-/// Of the latest failure in this thread.
+/// The text of the latest failure in this thread.
 pub fn last_error() -> *const c_char {
     TEXT.with(|stored| stored.get().cast_const().cast())
 }
 
-/// Runs the body of a function that C calls. Success does not touch the thread's error.
+/// Runs the body of a function that C calls. Success does not change the thread's error.
 pub fn guard(body: impl FnOnce() -> Result<Status, Error>) -> c_int {
     // Later calls find the state of a panicked call poisoned.
     let outcome = catch_unwind(AssertUnwindSafe(body))
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     fn said() -> String {
-        // SAFETY: ends with 0, and no other call of this thread meanwhile.
+        // SAFETY: it ends with 0, and this thread makes no other call meanwhile.
         unsafe { CStr::from_ptr(last_error()) }.to_str().unwrap().to_string()
     }
 
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(guard(|| Err(Error::fixed(Status::State, "not yet"))), Status::State as c_int);
         assert_eq!(guard(|| Ok(Status::Ok)), 0);
         assert_eq!(said(), "not yet");
-        // Of two bytes each: the cut must not leave half of one.
+        // Characters of two bytes each: the cut must not leave half of one.
         let long = "é".repeat(TEXT_BYTES);
         guard(|| Err(Error::new(Status::Failed, long.clone())));
         assert_eq!(said(), "é".repeat((TEXT_BYTES - 1) / 2));

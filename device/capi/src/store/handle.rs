@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `struct steadyio_store` is: a store that one call uses at a time.
+//! The object behind `struct steadyio_store`: a store that one call uses at a time.
 
 use std::mem::size_of;
 use std::path::Path;
@@ -13,7 +13,7 @@ use steadyio_store::store::Store;
 use super::structs::{CExtent, CStoreOptions, CStoreStats, FORCE, READ_ONLY, check_flags};
 use crate::status::{Error, Status, with_causes};
 
-/// What a check reads at a time.
+/// The size of a read in a check.
 const CHECK_BYTES: usize = 1 << 20;
 
 /// `struct steadyio_store`.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The C interface of the store, as `include/steadyio_store.h` describes it.
 //!
-//! [`structs`] has its structs, [`handle`] is what the opaque pointer points to; here are the
-//! functions.
+//! [`structs`] has its structs, and [`handle`] the object behind the opaque pointer. This file has
+//! the functions.
 
 pub mod handle;
 pub mod structs;
@@ -164,7 +164,8 @@ pub unsafe extern "C" fn steadyio_store_unload(
 /// See `steadyio_store.h`.
 ///
 /// # Safety
-/// As [`steadyio_store_create`]; the buffer has so many bytes, and nobody else uses it meanwhile.
+/// As [`steadyio_store_create`]; the buffer has `buffer_bytes`, and no other thread uses it
+/// meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_store_load(
     handle: *const StoreHandle,
@@ -266,7 +267,7 @@ pub unsafe extern "C" fn steadyio_store_stats(
 /// See `steadyio_store.h`.
 ///
 /// # Safety
-/// As [`steadyio_store_create`]; nobody uses the store any more.
+/// As [`steadyio_store_create`]; the store must not be in use any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_store_close(handle: *mut StoreHandle) {
     if handle.is_null() {

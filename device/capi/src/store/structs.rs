@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Structs of `steadyio_store.h`.
+//! The structs of `steadyio_store.h`. The functions of [`super`] use them.
 
 use std::mem::size_of;
 
@@ -9,14 +9,14 @@ use steadyio_store::store::{ExtentOptions, StoreOptions};
 use crate::arguments::CStruct;
 use crate::status::Error;
 
-/// Of `enum steadyio_store_flags`.
+/// A flag of `enum steadyio_store_flags`.
 pub const READ_ONLY: u32 = 1;
 pub const FORCE: u32 = 2;
-/// Of `enum steadyio_extent_flags`.
+/// A flag of `enum steadyio_extent_flags`.
 pub const TWICE: u32 = 1;
 pub const NO_CHECKSUM: u32 = 2;
 
-/// Only these may be set.
+/// Rejects unknown flags.
 pub fn check_flags(name: &str, flags: u32, known: u32) -> Result<(), Error> {
     if flags & !known == 0 {
         return Ok(());
@@ -35,7 +35,7 @@ pub struct CStoreOptions {
     pub flags: u32,
 }
 
-// SAFETY: as the trait wants it.
+// SAFETY: it satisfies the trait's requirements.
 unsafe impl CStruct for CStoreOptions {
     const NAME: &'static str = "steadyio_store_options";
 }
@@ -63,7 +63,7 @@ pub struct CExtentOptions {
     pub reserved: u32,
 }
 
-// SAFETY: as the trait wants it.
+// SAFETY: it satisfies the trait's requirements.
 unsafe impl CStruct for CExtentOptions {
     const NAME: &'static str = "steadyio_extent_options";
 }
@@ -94,7 +94,7 @@ pub struct CExtent {
     pub flags: u32,
 }
 
-// SAFETY: as the trait wants it.
+// SAFETY: it satisfies the trait's requirements.
 unsafe impl CStruct for CExtent {
     const NAME: &'static str = "steadyio_extent";
 }
@@ -134,7 +134,7 @@ pub struct CStoreStats {
     pub extents_max: u32,
 }
 
-// SAFETY: as the trait wants it.
+// SAFETY: it satisfies the trait's requirements.
 unsafe impl CStruct for CStoreStats {
     const NAME: &'static str = "steadyio_store_stats";
 }
