@@ -133,7 +133,7 @@ pub struct Extent {
     pub priority: Option<Priority>,
 }
 
-/// A driver's command, with what its event shows.
+/// A driver's command, with the facts in its event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     pub driver: Driver,

@@ -2,8 +2,8 @@
 //! The result of `follow`: requests and I/Os, with the time of each mark on their path. The report
 //! and `perfetto` read it.
 //!
-//! A **request** is what the block layer issues to a driver. An **I/O** is one system call (or one
-//! io_uring or aio operation) with the requests that it led to. Requests outside system calls
+//! A **request** is the block layer's unit of work for a driver. An **I/O** is one system call (or
+//! one io_uring or aio operation) with the requests that it led to. Requests outside system calls
 //! (writeback, readahead, the journal) belong to no I/O, and their [`Origin`] says why they were
 //! made.
 

@@ -62,8 +62,9 @@ pub struct Sched {
     pub events: Vec<Event>,
     /// The indices in `events` of the events about each thread.
     of_thread: HashMap<u32, Vec<usize>>,
-    /// Whether the trace has the switches of all threads. `steady` can capture them all. In a file,
-    /// a switch between idle and a kernel thread that nobody would select shows it.
+    /// Whether the trace has the switches of all threads. `steady` can capture them all. A file has
+    /// them if it shows a switch between idle and a kernel thread, because no filter would select
+    /// such a thread.
     pub of_all: bool,
 }
 

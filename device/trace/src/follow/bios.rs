@@ -105,7 +105,7 @@ impl Bios {
         true
     }
 
-    /// A bio of this thread, with what one event shows.
+    /// A new bio of this thread, with the facts in one event.
     pub fn bio(&mut self, event: &Event, extent: &Extent, share: Share) -> Bio {
         let through = self.thread(event.pid).remapped_to((extent.dev, extent.sector));
         let (pid, comm) = (event.pid, event.comm);

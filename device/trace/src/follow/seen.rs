@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records which kinds of event the trace has, and tells what stays unknown without the others.
-//! `follow` and its stages call it.
+//! Records which kinds of event the trace has, and lists the facts that stay unknown without the
+//! others. `follow` and its stages call it.
 
 use crate::event::{Call, Driver, Event, EventKind, Kind, MMC_MAJOR};
 use crate::io::Missing;

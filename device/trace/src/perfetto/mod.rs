@@ -2,7 +2,7 @@
 //! Writes a trace as a file for the Perfetto UI (<https://ui.perfetto.dev>): each layer is a row of
 //! bars, with arrows between the bars of one request. `steady trace --perfetto` calls it.
 //!
-//! `slices` selects what to draw, and `tracks` places it, with [`lanes`] for concurrent slices.
+//! `slices` makes the bars, and `tracks` places them, with [`lanes`] for concurrent slices.
 //! `arguments` has the text and values of each slice, and `strings` interns them. [`messages`] has
 //! Perfetto's formats.
 

@@ -36,7 +36,7 @@ pub struct Record {
     pub requests: Vec<Group>,
     /// Flushes and discards of any origin.
     pub flushes_and_discards: Vec<Group>,
-    /// The total duration of all these calls, and what they waited for.
+    /// The total duration of all these calls, and the reasons of their waits.
     pub calls: Vec<CallSum>,
     /// The same calls, by thread.
     pub threads: Vec<CallsOf>,
@@ -57,7 +57,7 @@ pub struct Record {
     pub worst_requests: Vec<Worst>,
 }
 
-/// The number of events and requests, by what became of each.
+/// The number of events and requests, by outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CoverageReport {
     #[serde(flatten)]

@@ -42,7 +42,7 @@ pub struct Row {
     pub block_ns: Option<u64>,
     pub device_ns: Option<u64>,
     pub post_ns: Option<u64>,
-    /// What it waited for longest; `None` for requests.
+    /// The reason for which it waited longest; `None` for requests.
     pub waited_for: Option<&'static str>,
     /// The cgroup of its thread's process, if known.
     pub cgroup: Option<String>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds what a call waited for at each moment: its own requests, those of others, the journal,
-//! dirty throttling, a lock, or a CPU. A moment that no event explains is unknown. `shown`,
-//! `own_time` and `perfetto` use it.
+//! Finds the reason for a call's wait at each moment: its own requests, those of others, the
+//! journal, dirty throttling, a lock, or a CPU. A moment that no event explains is unknown.
+//! `shown`, `own_time` and `perfetto` use it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -156,7 +156,7 @@ impl<'a> Waiting<'a> {
         (what, request)
     }
 
-    /// What a thread waited for that another thread woke, without the completion of a request.
+    /// The reason for a wait that another thread ended, without the completion of a request.
     fn served_by(&self, (pid, comm): (u32, Comm)) -> WaitedFor {
         match comm.as_bytes() {
             _ if comm.is_journal() => WaitedFor::Journal,
@@ -166,8 +166,7 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// The waits of a call if the switches of its thread are unknown: what certainly happened in
-    /// that time.
+    /// The waits of a call if the switches of its thread are unknown: only the certain ones.
     fn by_facts(&self, item: &Item, idle: Intervals) -> Vec<Wait<'a>> {
         let (pid, during_ns) = (item.row.pid, item.during_ns());
         let mut waits = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parses the letters of the `rwbs` field of block events, which are the same in binary records and
-//! in text.
+//! in text. `fields` calls it.
 //!
 //! The kernel writes them in this order: `F` for a preflush, the operation, then `F` for FUA, `A`,
 //! `S`, `M` and, since 6.11, `U`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Enables the needed events in an instance, as far as this kernel has them, and reads their
-//! formats.
+//! formats. `Capture::start` calls it.
 
 use std::io;
 
@@ -52,7 +52,7 @@ pub(super) fn enable(
     let is_needed = |need| match need {
         Need::Summary => true,
         Need::Fine => options.detail == Detail::Fine,
-        // For a few threads these events cost little, and they show what the threads wait for.
+        // These events cost little for a few threads, and show the reasons of their waits.
         Need::Threads => options.sched || of_threads.is_some(),
         Need::Metadata => options.metadata,
         Need::Files => false,
