@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ring buffer between a channel and the writer thread. It holds records of any length.
+//! [`crate::channel`] makes and uses it.
 //!
 //! It has one producer and one consumer, both wait-free (`rtrb`). A record is a header and its
 //! payload; it is transferred as a whole or not at all. The memory is touched and locked when the

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The configuration of channels: their topics, schemas, and the rings for their records.
+//! The configuration of channels: their topics, schemas, and the rings for their records. `steady
+//! record`, `capi` and `stream` make them.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The default values of a recorder's configuration, and the default sizes of rings.
+//! The default values of a recorder's configuration, and the default sizes of rings. `steady
+//! record` and `capi` use them.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The requests that a running recorder answers, and the Unix socket that receives them.
+//! The requests that a running recorder answers, and the Unix socket that receives them. `steady
+//! record` and `capi` open the socket.
 //!
 //! `docs/spec/control-1.md` is the protocol. Reading order: [`status`] (the state of a recording as
 //! JSON), [`socket`] (its name in the file system), [`server`] (the thread, for which the recorder

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads and writes `incident-NAME.json` in the directory of the pool. Each incident is one file,
-//! which is written and removed as a whole, so a power cut leaves all of it or nothing.
+//! which is written and removed as a whole, so a power cut leaves all of it or nothing. `keeper`
+//! and `steady incidents` call it.
 //!
 //! Only the process that holds the lock of the directory changes these files. Other processes ask
 //! that process through `control`.

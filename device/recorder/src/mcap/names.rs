@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of the segments of a pool: `segment-NNNNN.mcap` if the segment has records, else
 //! `segment-NNNNN.unused`. A program that opens all `*.mcap` files of a directory therefore finds
-//! no segment without records, which no MCAP reader could read.
+//! no segment without records, which no MCAP reader could read. The pool and the recovery call it.
 //!
 //! A segment gets its name when a recording begins or ends, and its contents decide. After a power
 //! cut either name is possible; the next start or recovery corrects it.

@@ -349,7 +349,7 @@ pub enum DiskError {
          choose pwrite"
     )]
     NoIoUring(io::Error),
-    /// Of files or memory, for example.
+    /// Making the ring failed, for example for lack of files or memory.
     #[error("io_uring: {0}")]
     IoUring(io::Error),
     /// No memory for the buffers.

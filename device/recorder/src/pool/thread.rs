@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread of the writer. It is prepared before any segment is made, so that a forbidden
-//! priority is reported at once and leaves nothing behind.
+//! priority is reported at once and leaves nothing behind. [`super::Recorder::start`] calls it.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};

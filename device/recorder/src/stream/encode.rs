@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Encodes frames, for producers in Rust. A stream is [`HEAD`], topic frames, one begin frame, and
-//! records; further topic frames may occur among the records.
+//! records; further topic frames may occur among the records. Tests use it, too.
 
 use super::frames::{
     MAGIC, METADATA_HEAD_BYTES, PUBLISHED_HEAD_BYTES, RECORD_HEAD_BYTES, TOPIC_HEAD_BYTES,

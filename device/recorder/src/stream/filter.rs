@@ -32,7 +32,7 @@ impl TopicPattern {
 pub struct TopicFilter {
     /// The included topics; empty for all.
     pub included: Vec<TopicPattern>,
-    /// The topics to leave out of these.
+    /// The topics to leave out of the included ones.
     pub excluded: Vec<TopicPattern>,
 }
 

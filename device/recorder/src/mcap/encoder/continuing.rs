@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Continues an encoder after existing blocks, for the recovery, and for a recording that continues
-//! a finished segment.
+//! a finished segment. `recover` and the pool's stage call it.
 
 use super::{Encoder, Step};
 use crate::mcap::account::ChannelLedger;

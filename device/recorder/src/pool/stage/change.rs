@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rotation: the change from one segment to the next, as a part of the stage.
+//! Rotation: the change from one segment to the next, as a part of the stage. [`super`] calls it.
 //!
 //! Records wait only until the data of the full segment is durable. Otherwise a power cut could
 //! leave a hole between two segments. A [`Job`] has prepared the next segment before; another job

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decompresses and checks the records of a chunk. It trusts no length.
+//! Decompresses and checks the records of a chunk. It trusts no length. [`super`] calls it.
 
 use std::io::{self, Read};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Converts the schemas and channels of MCAP files to topics.
+//! Converts the schemas and channels of MCAP files to topics. [`super`] calls it.
 //!
 //! Ids belong to one file; topics belong to the stream. The same channel of several files, or twice
 //! in one, is one topic.
