@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that do synchronous, direct I/O on a host whose software takes time.
+//! Threads that do synchronous, direct I/O on a host whose software takes time. `run` starts them.
 //!
 //! The I/Os depend only on the seed and their number. All threads take the next number from the
 //! same counter, so one thread and sixteen read the same offsets.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the file system of a recording, for its result.
+//! Finds the file system of a recording, for its result. `session` calls it.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result of a recording (`docs/spec/recording-1.schema.json`), as JSON and as text.
+//! The result of a recording (`docs/spec/recording-1.schema.json`), as JSON and as text. `steady
+//! record` writes it.
 //!
 //! It has no clock times, host names or paths. Fields are written in the order of the declaration.
 

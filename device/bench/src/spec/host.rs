@@ -17,7 +17,7 @@ pub struct Host {
     /// The number of threads that can compute at the same time.
     #[serde(deserialize_with = "bounded::<_, 1, 64>")]
     pub cores: u64,
-    /// The number of these that can be in request-pre.
+    /// The number of threads that can be in request-pre at the same time.
     #[serde(deserialize_with = "bounded::<_, 1, 64>")]
     pub pre_at_once: u64,
     /// The software time before the device's queue, in us.

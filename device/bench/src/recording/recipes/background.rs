@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ext4 recording paper's background load, in a third thread. Once per period it truncates
 //! another file of the recording's size by a step (BG_TRUNC), or truncates it and preallocates its
-//! whole size again (BG_ALL).
+//! whole size again (BG_ALL). `session` starts it.
 //!
 //! The paper gives 256 KB per 5 ms for records of 16 KB and a file of 100 MB: sixteen records per
 //! period.
