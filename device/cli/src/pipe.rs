@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard output for long output. After an interrupt, it no longer waits for its reader.
+//! Standard output for long output. After an interrupt, it no longer waits for its reader. `cat`
+//! and `export` write to it.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes the account over time to a file. Durability tests compare it with the recovered records.
+//! `steady record --account-log` writes it.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the devices that `--device` names, and their names.
+//! Finds the devices that `--device` names, and their names. `steady trace` calls it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
