@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The description of the measured kernel, as in every record.
+//! The description of the measured kernel, as in every record. The bench, trace and `steady` write
+//! it.
 
 use serde::Serialize;
 
