@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads and writes contents in pieces, because an extent may be larger than memory.
-//! [`Store::begin_load`](crate::store::Store::begin_load) and `begin_unload` return the two types.
+//! [`Store::begin_load`] and `begin_unload` return the two types.
 
 use crc32fast::Hasher;
 use steadyio_core::memory::AlignedBuffer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Computes the places of a store's parts: superblock, two areas of records, data, copy of the
-//! superblock.
+//! superblock. All of the crate uses it.
 
 use super::records::ENTRIES_MAX;
 use super::{BLOCK, StoreId};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Encodes and decodes the blocks of an area: a snapshot of all extents, then one block per durable
-//! change.
+//! change. `examine` and `store` call it.
 
 use super::{BLOCK, StoreId, array_at, is_sealed, put, seal, u32_at, u64_at};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Encodes and decodes the superblock, which is written when a store is made, and never again.
+//! `examine`, `repair` and `store` call it.
 
 use super::geometry::{Geometry, GeometryError};
 use super::{BLOCK, VERSION, array_at, is_sealed, put, seal, u32_at, u64_at};

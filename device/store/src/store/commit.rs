@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes staged changes durable, in the order that docs/spec/store-1.md specifies.
+//! Makes staged changes durable, in the order that docs/spec/store-1.md specifies. [`Store`] calls
+//! it.
 
 use steadyio_core::memory::AlignedBuffer;
 
