@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The summary of an export, as JSON and as metadata in its file.
+//! The summary of an export, as JSON and as metadata in its file. `export` fills it, and `steady
+//! export` prints it.
 
 use std::collections::BTreeMap;
 
