@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady bench`: measure the latency of a workload on a block device.
+//! `steady bench`: measures the latency of a workload on a block device.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let spec = read_spec(&arguments.spec, &arguments.set).map_err(Failure::with(Status::Usage))?;
-    // clap wants either --device or --print-spec.
+    // clap ensures that there is either --device or --print-spec.
     let Some(node) = &arguments.device else {
         let json = spec.to_json().map_err(Failure::with(Status::Failed))?;
         return print(&format!("{json}\n")).map(|()| Status::Done);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exit statuses, and what `--help` says of them; the reference pages say the same.
+//! Exit statuses, and their description in `--help`; the reference pages have the same. All
+//! commands return them.
 
 use std::process::ExitCode;
 
 use steadyio_core::diagnostic;
 
-/// Of `steady` itself: what 3 means differs, and `with` passes on its program's status.
+/// The description for `steady` itself. The meaning of 3 differs, and `with` returns its program's
+/// status.
 pub const HELP: &str = "Exit statuses differ between commands; `steady COMMAND --help` lists them. \
 `steady examples` lists example workloads, tasks and device profiles.";
 
@@ -27,22 +29,22 @@ are made durable if the device works. Settings are always restored.";
 
 pub const MANUAL_HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error.";
 
-/// How a subcommand ended.
+/// The end of a subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Complete.
+    /// The command is complete.
     Done = 0,
-    /// No result; of `doctor`, findings.
+    /// There is no result; for `doctor`, there are findings.
     Failed = 1,
-    /// Wrong command line or workload; nothing was touched.
+    /// The command line or the workload is wrong. Nothing was changed.
     Usage = 2,
-    /// A result, with failed I/Os or unmet requirements.
+    /// There is a result, with failed I/Os or unmet requirements.
     Flawed = 3,
     /// A recording ended because its segments are full.
     Full = 4,
     /// A recording ended because the device failed.
     DeviceFailed = 5,
-    /// Ended by a signal; no result.
+    /// A signal ended the command; there is no result.
     Interrupted = 130,
 }
 
@@ -52,7 +54,7 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// An error with the status it leads to.
+/// An error with its exit status.
 #[derive(Debug)]
 pub struct Failure {
     pub status: Status,
@@ -60,12 +62,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// For `map_err`.
+    /// Makes a failure, for `map_err`.
     pub fn with<E: Into<anyhow::Error>>(status: Status) -> impl FnOnce(E) -> Failure {
         move |source| Failure { status, source: source.into() }
     }
 
-    /// Prints it; returns its status.
+    /// Prints the failure, and returns its status.
     pub fn report(&self) -> ExitCode {
         diagnostic!("steady: {:#}", self.source);
         self.status.into()

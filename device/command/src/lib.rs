@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the commands of `steady` share: exit statuses, standard output, progress, tables and files
-//! for records. Also the commands `bench` and `with`, so that `steady-guest` needs no other crate.
+//! The common parts of `steady`'s commands: exit statuses, standard output, progress, tables and
+//! files for records. It also has the commands `bench` and `with`, so that `steady-guest` needs no
+//! other crate.
 
 pub mod bench;
 pub mod exit;

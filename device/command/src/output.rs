@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard output.
+//! Writes to standard output. All commands print with it.
 
 use std::io::{self, Write};
 
@@ -7,12 +7,12 @@ use anyhow::anyhow;
 
 use crate::exit::{Failure, Status};
 
-/// A reader that ends early (`| head`) is no error.
+/// Prints text. A reader that ends early (`| head`) is not an error.
 pub fn print(text: &str) -> Result<(), Failure> {
     print_while_read(text).map(|_| ())
 }
 
-/// The same for what goes on and on: false if the reader has ended.
+/// Prints one of many texts; false if the reader has ended.
 pub fn print_while_read(text: &str) -> Result<bool, Failure> {
     match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => Ok(true),

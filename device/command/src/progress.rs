@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Progress on stderr for long runs.
+//! Prints progress on stderr during long runs. `bench`, `with` and other commands use it.
 
 use std::time::Duration;
 
 use steadyio_bench::run::Event;
 use steadyio_core::diagnostic;
 
-/// No line before this.
+/// The time before the first line.
 const FIRST_AFTER: Duration = Duration::from_secs(2);
-/// Then the pause between lines doubles up to this.
+/// The longest pause between lines. The pause doubles up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// When the next line is due: at growing intervals.
+/// The times of lines, at growing intervals.
 pub struct Pace {
     next: Duration,
     pause: Duration,
@@ -28,7 +28,7 @@ impl Pace {
         Pace::default()
     }
 
-    /// Whether a line is due so long after the start; if so, the next one is later.
+    /// Whether a line is due this long after the start. If so, the pause until the next one grows.
     pub fn is_due(&mut self, elapsed: Duration) -> bool {
         let due = elapsed >= self.next;
         if due {
@@ -39,17 +39,17 @@ impl Pace {
     }
 }
 
-/// Prints events; one per bench.
+/// Prints the events of one bench.
 #[derive(Default)]
 pub struct Progress(Pace);
 
 impl Progress {
-    /// Prints nothing at first.
+    /// Prints nothing yet.
     pub fn new() -> Progress {
         Progress::default()
     }
 
-    /// Prints what is due.
+    /// Prints an event's message, if it is due.
     pub fn event(&mut self, event: Event) {
         match event {
             Event::Note(text) => diagnostic!("steady: {text}"),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file for a record. A regular file is replaced when the record is complete, and keeps its owner and mode;
-//! otherwise it is unchanged. Another file, such as /dev/null or a FIFO, is written into and stays what it is.
+//! The output file of a record. All commands with an output file use it.
+//!
+//! A regular file is replaced when the record is complete, and keeps its owner and mode; otherwise
+//! it is unchanged. Another file, such as /dev/null or a FIFO, is written in place.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -13,7 +15,7 @@ use rustix::fs::{Access, OFlags, access, fcntl_setfl};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-/// The reader of a FIFO is often started at the same time.
+/// The time to wait for the reader of a FIFO, which is often started at the same time.
 const READER_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -23,7 +25,7 @@ pub enum RecordFile {
     WrittenInto(File),
 }
 
-/// Where a record goes.
+/// The destination of a record.
 enum Place {
     Replaced { path: PathBuf, folder: PathBuf },
     WrittenInto,
@@ -45,7 +47,7 @@ impl Place {
             _ => path.to_path_buf(),
         };
         let folder = folder_of(&path);
-        // Errors of making a file there name the temporary file, which nobody asked for.
+        // An error of making the file would name the temporary file, which the user does not know.
         access(&folder, Access::WRITE_OK | Access::EXEC_OK)?;
         Ok(Place::Replaced { path, folder })
     }
@@ -58,7 +60,8 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether both name the same file, which need not exist yet. A device such as /dev/null takes what several write.
+/// Whether both paths name the same file, which need not exist yet. A device such as /dev/null
+/// counts as different, because it accepts several writers.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     let place =
         |path: &Path| Some((folder_of(path).canonicalize().ok()?, path.file_name()?.to_owned()));
@@ -72,8 +75,8 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Whether it is an open file of a process, such as /dev/stdout: what a shell opened must not be
-/// replaced behind it.
+/// Whether the path is an open file of a process, such as /dev/stdout. A file that a shell opened
+/// must not be replaced.
 fn leads_through_proc(path: &Path) -> bool {
     let mut path = path.to_path_buf();
     while let Ok(target) = fs::read_link(&path) {
@@ -90,7 +93,7 @@ fn open(path: &Path) -> io::Result<File> {
     let began = Instant::now();
     let nonblock = OFlags::NONBLOCK.bits() as i32;
     loop {
-        // With O_NONBLOCK, as the open of a FIFO without a reader would not end with Ctrl-C.
+        // With O_NONBLOCK, because Ctrl-C would not end the open of a FIFO without a reader.
         let opened = OpenOptions::new().append(true).custom_flags(nonblock).open(path);
         let Err(error) = opened else { break opened };
         let is_fifo = || fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
@@ -111,7 +114,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 impl RecordFile {
-    /// Checks that `path` can be written; to be called before the measurement.
+    /// Checks that `path` can be written. Call it before the measurement.
     pub fn create(path: &Path) -> io::Result<RecordFile> {
         match Place::of(path)? {
             Place::WrittenInto => Ok(RecordFile::WrittenInto(open(path)?)),
@@ -122,7 +125,7 @@ impl RecordFile {
         }
     }
 
-    /// The same check, without opening or making anything.
+    /// Makes the same check, without opening or making anything.
     pub fn check(path: &Path) -> io::Result<()> {
         Place::of(path).map(|_| ())
     }
@@ -132,7 +135,8 @@ impl RecordFile {
         self.fill(|out| out.write_all(json.as_bytes()))
     }
 
-    /// The same with what `write` writes, in pieces of any size; returns what that returns.
+    /// Like [`RecordFile::finish`], but `write` writes the contents in pieces of any size. Returns
+    /// its result.
     pub fn fill<T, E: From<io::Error>>(
         self,
         write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<T, E>,
@@ -140,7 +144,7 @@ impl RecordFile {
         self.fill_and(File::sync_all, write)
     }
 
-    /// The same, complete for every reader, but not durable.
+    /// Like [`RecordFile::fill`]. The file is complete for every reader, but not durable.
     pub fn fill_unsynced<T, E: From<io::Error>>(
         self,
         write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<T, E>,
@@ -164,8 +168,8 @@ impl RecordFile {
         }
     }
 
-    /// For what is written again and again: complete for every reader, but not durable, so that no
-    /// device is flushed for it.
+    /// Writes a text that changes often. It is complete for every reader, but not durable, so that
+    /// no device is flushed for it.
     pub fn show(self, text: &str) -> io::Result<()> {
         match self {
             RecordFile::WrittenInto(mut file) => file.write_all(text.as_bytes()),
@@ -181,17 +185,17 @@ fn give_name(temporary: NamedTempFile, path: &Path) -> io::Result<()> {
     let before = fs::metadata(path).ok();
     let mode = before.as_ref().map_or(0o644, |file| file.mode() & 0o7777);
     if let Some(before) = before {
-        // Only root may give a file away; others may give it to a group of theirs.
+        // Only root may change the owner; others may change to one of their groups.
         let file = temporary.as_file();
         let _ = fchown(file, Some(before.uid()), Some(before.gid()))
             .or_else(|_| fchown(file, None, Some(before.gid())));
     }
     match temporary.as_file().set_permissions(Permissions::from_mode(mode)) {
-        // A file system without permissions, such as FAT: what is written is there all the same.
+        // A file system without permissions, such as FAT. The contents are written all the same.
         Err(error) if has_no_permissions(&error) => {}
         set => set?,
     }
-    // Errors of the temporary file itself would name it.
+    // An error of the temporary file would name it.
     temporary.persist(path).map_err(|error| error.error)?;
     Ok(())
 }

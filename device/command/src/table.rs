@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables for people.
+//! Prints tables for users. All commands use it.
 
 use steadyio_bench::record::{ClassResult, Record};
 
 const HEAD: [&str; 9] =
     ["variant", "point", "class", "p50 us", "p99 us", "p99.9 us", "max us", "I/Os", "MiB/s"];
-/// Columns of words; the others are numbers, aligned to the right.
+/// The text columns. The others have numbers, aligned to the right.
 const WORDS: [usize; 2] = [0, 2];
 
 fn us(ns: Option<u64>) -> String {
@@ -27,7 +27,7 @@ fn row(variant: &str, point: &str, class: &str, result: &ClassResult) -> [String
     ]
 }
 
-/// A record, with a line per variant, point and class.
+/// The table of a record, with a line per variant, point and class.
 pub fn render(record: &Record) -> String {
     let mut rows = vec![HEAD.map(String::from)];
     for result in &record.results {
@@ -43,7 +43,7 @@ pub fn render(record: &Record) -> String {
     align(&rows, &WORDS)
 }
 
-/// Aligns columns; words to the left, numbers to the right.
+/// Aligns columns: text to the left, numbers to the right.
 pub fn align<R: AsRef<[String]>>(rows: &[R], words: &[usize]) -> String {
     let lengths = |row: &R| row.as_ref().iter().map(String::len).collect::<Vec<usize>>();
     let wider = |left: Vec<usize>, right: Vec<usize>| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady with`: run a program while a device has other knobs, and restore them.
+//! `steady with`: runs a program with other knobs of a device, and restores them. Users call it,
+//! and `steady-lab run` for figures that measure an application or a recording.
 //!
-//! For what fio cannot imitate: a database, a compiler, a whole test suite. The knobs are set and
-//! restored by the same code as in `steady bench`, and the record has the same form. Called by people,
-//! and by `steady-lab run` for figures that measure an application or a recording.
+//! It is for loads that fio cannot imitate: a database, a compiler, a whole test suite. The knobs
+//! are set and restored by the same code as in `steady bench`, and the record has the same form.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -31,11 +31,11 @@ use steadyio_core::value::Value;
 
 use crate::record_file::RecordFile;
 
-/// How often to look whether the program has ended, and whether it should.
+/// The interval of checks whether the program has ended, and whether it should.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Status of failures that are not the program's, as `env` and `timeout` have it.
+/// The status of failures of `steady` itself, as for `env` and `timeout`.
 const STATUS_OWN: u8 = 125;
-/// A program ended by signal N gives 128 + N, as in a shell.
+/// The status of a program that signal N killed is 128 + N, as in a shell.
 const STATUS_SIGNAL: i32 = 128;
 
 const HELP: &str = "Exit status: status of the program; 128 + N if signal N ended it; 125 if it \
@@ -80,7 +80,7 @@ pub struct Arguments {
     program: Vec<String>,
 }
 
-/// Reads `KEY=VALUE`.
+/// Parses `KEY=VALUE`.
 pub fn knob(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
     match knob_attribute(key) {
@@ -158,8 +158,8 @@ fn raise(device: &Device, priority: u8) -> anyhow::Result<Raised> {
     })
 }
 
-/// Becomes the program, so that a service manager sees one process, which owns the tasks. Returns
-/// only an error.
+/// Replaces this process by the program, so that a service manager sees one process, which owns the
+/// tasks. It returns only an error.
 fn replace_with(arguments: &Arguments, device: &Device) -> anyhow::Error {
     let declared = match declare(device, &arguments.declare) {
         Ok(declared) => declared,
@@ -170,7 +170,7 @@ fn replace_with(arguments: &Arguments, device: &Device) -> anyhow::Error {
     anyhow::Error::from(error).context(arguments.program[0].clone())
 }
 
-/// Declares the tasks for as long as this process lives, whatever program it runs.
+/// Declares the tasks for the life of this process, even after another program replaces it.
 fn declare(device: &Device, tasks: &[Task]) -> anyhow::Result<Declared> {
     let mut declared = Declared::open()?;
     for task in tasks {
@@ -192,7 +192,8 @@ fn program(words: &[String], device: &Device) -> Command {
     command
 }
 
-/// The program; with tasks by another `steady`, which becomes it when the knobs are set.
+/// The program to start. With tasks, it is another `steady`, which the program replaces when the
+/// knobs are set.
 fn command(arguments: &Arguments, device: &Device) -> anyhow::Result<Command> {
     if arguments.declare.is_empty() {
         return Ok(program(&arguments.program, device));
@@ -220,7 +221,7 @@ fn run_program(
         if let Some(status) = child.try_wait().with_context(|| name.clone())? {
             return Ok(status);
         }
-        // Ctrl-C reaches the program by itself; a signal sent to this process only does not.
+        // Ctrl-C also reaches the program, but a signal to this process alone does not.
         if stop.requested() && !told {
             terminate(&child).with_context(|| name.clone())?;
             told = true;
@@ -247,8 +248,8 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(STATUS_OWN))
 }
 
-/// Only now makes the file: that reads the clock, and in virtual time each reading before the program
-/// would move what is measured.
+/// Makes the file only now. That reads the clock, and in virtual time each reading before the
+/// program would change the measurement.
 fn write_record(
     arguments: &Arguments,
     out: &Path,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of `steady` that the lab's figures run in guests. It is a program by itself so that a
-//! change of another command moves no figure and repeats no boot, and so that it is built sooner.
+//! The part of `steady` that the lab's figures run in guests. It is a separate program, so that it
+//! builds sooner, and so that a change of another command changes no figure and repeats no boot.
 
 use std::process::ExitCode;
 
