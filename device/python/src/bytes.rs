@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bytes of any object that has a buffer, without a copy.
+//! The bytes of any object that has a buffer, without a copy. `channel` uses it.
 //!
-//! PyO3 has buffers only where they are in Python's stable interface, since 3.11. The struct and the
-//! functions are the same in 3.9 and 3.10, whose last versions are out.
+//! PyO3 supports buffers only where they are in Python's stable interface, since 3.11. The struct
+//! and the functions are the same in 3.9 and 3.10, which get no new versions.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Statuses of the C interface as exceptions, with its texts.
+//! Converts statuses of the C interface to exceptions, with its texts. All modules use it.
 
 use std::ffi::{CStr, c_int};
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Children of fork(), in which there is no writer thread.
+//! Detects children of fork(), which have no writer thread. `recorder` and `channel` check for
+//! it before each call.
 //!
-//! A number that every fork raises costs an append one load; getpid() would be a system call.
+//! Every fork increments a number, so a check costs an append one load; getpid() would be a system
+//! call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

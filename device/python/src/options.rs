@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arguments of Python as the structs of `steadyio.h`.
+//! Converts arguments of Python to the structs of `steadyio.h`. `recorder` calls it.
 
 use std::ffi::{CString, c_char, c_void};
 use std::mem;

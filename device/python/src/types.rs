@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Objects of `steadyio/types.py`.
+//! Converts to and from the classes of `steadyio/types.py`. All modules use it.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls that take long: other Python threads run meanwhile, and Ctrl-C is noticed.
+//! Runs calls that take long, so that other Python threads can run and Ctrl-C takes effect.
+//! `recorder` uses it.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
