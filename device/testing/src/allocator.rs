@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator. To be the `#[global_allocator]` of a test program.
+/// The system's allocator with a counter. Use it as the `#[global_allocator]` of a test program.
 pub struct CountingAllocator;
 
 thread_local! {
@@ -12,13 +12,13 @@ thread_local! {
 }
 
 impl CountingAllocator {
-    /// How often the calling thread has allocated, reallocated or freed memory.
+    /// The number of times that the calling thread has allocated, reallocated or freed memory.
     pub fn calls() -> u64 {
         CALLS.get()
     }
 }
 
-// SAFETY: the system's allocator does all of it.
+// SAFETY: the system's allocator does all of the work.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);

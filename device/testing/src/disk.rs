@@ -7,19 +7,19 @@ use std::process::Command;
 
 use crate::{is_root, skip};
 
-/// A loop device over a file in a directory of its own; both are removed with it.
+/// A loop device over a file in a separate directory. Dropping it removes both.
 pub struct LoopDisk {
-    /// `/dev/loopN`, of this test only.
+    /// `/dev/loopN`, used by this test only.
     pub node: String,
-    /// The file that its blocks are in.
+    /// The file with its blocks.
     pub backing: PathBuf,
-    /// Room for other files of the test.
+    /// A directory for other files of the test.
     pub dir: tempfile::TempDir,
 }
 
 impl LoopDisk {
-    /// With further options of losetup; None, and the test is skipped, if this machine cannot have
-    /// one.
+    /// Makes a loop device, with further options of losetup. None, and the test is skipped, if this
+    /// machine cannot have one.
     pub fn new(mib: u64, options: &[&str]) -> Option<LoopDisk> {
         if !is_root("a loop device") {
             return None;
@@ -41,13 +41,13 @@ impl LoopDisk {
         }
     }
 
-    /// As in /sys/block.
+    /// The name in /sys/block.
     pub fn name(&self) -> &str {
         self.node.trim_start_matches("/dev/")
     }
 }
 
-/// Where udev runs, it reads each new device, and keeps it open meanwhile.
+/// Waits for udev, which reads each new device, and keeps it open meanwhile.
 fn wait_for_udev() {
     if Path::new("/run/udev/control").exists() {
         let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).status();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recording holds, by the official MCAP reader.
+//! Reads the contents of a recording with the official MCAP reader.
 
 use std::borrow::Cow;
 use std::fs;
@@ -19,7 +19,7 @@ pub fn segments(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// All messages of the finished segments; the others were never recorded to.
+/// All messages of the finished segments. The other segments have none.
 pub fn messages(dir: &Path) -> Vec<Message<'static>> {
     let mut messages = Vec::new();
     for path in segments(dir) {

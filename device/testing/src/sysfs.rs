@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A folder with disks as sysfs shows them, whose counters a test sets.
+//! A folder like sysfs with disks, whose counters a test sets.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const CLASSES: [&str; 11] =
     ["rt0", "rt1", "rt2", "rt3", "rt4", "rt5", "rt6", "rt7", "metadata", "best_effort", "idle"];
 
-/// Removed with it.
+/// The folder; dropping it removes the folder.
 pub struct Sysfs(tempfile::TempDir);
 
 impl Sysfs {
@@ -25,11 +25,11 @@ impl Sysfs {
         self.root().join("block").join(disk).join(file)
     }
 
-    /// Sets a file, made if it is not there.
+    /// Sets a file, and makes it if needed.
     pub fn set(&self, disk: &str, file: &str, text: &str) {
         let path = self.file(disk, file);
         fs::create_dir_all(path.parent().expect("folder")).expect("folder");
-        // At once, as a reader finds the kernel's.
+        // Atomically, as a reader sees the kernel's files.
         let unfinished = path.with_extension("new");
         fs::write(&unfinished, text).expect("file");
         fs::rename(unfinished, path).expect("file");
@@ -41,7 +41,7 @@ impl Sysfs {
         self.choose(disk, scheduler);
     }
 
-    /// As the kernel does it: the files of the scheduler before go.
+    /// Changes the scheduler as the kernel does: the files of the previous one vanish.
     pub fn choose(&self, disk: &str, scheduler: &str) {
         let _ = fs::remove_dir_all(self.file(disk, "queue/iosched"));
         self.set(disk, "queue/scheduler", &format!("none [{scheduler}]\n"));
