@@ -37,8 +37,8 @@ pub enum EventKind {
     BioQueue(Extent),
     /// `block:block_bio_remap` (A): a bio for a partition or a stacked device is remapped to `to`.
     BioRemap { to: Extent, from: (Dev, u64) },
-    /// `block:block_split` (X): a bio is split at `new_sector`; the front part continues. `sectors` of the bio is 0,
-    /// as the event has no length.
+    /// `block:block_split` (X): a bio is split at `new_sector`; the front part continues. `sectors`
+    /// of the bio is 0, as the event has no length.
     BioSplit { bio: Extent, new_sector: u64 },
     /// `block:block_bio_backmerge` (M): appended to a request that ends where it begins.
     BackMerge(Extent),
@@ -60,7 +60,8 @@ pub enum EventKind {
     /// The driver starts a command: `mmc:mmc_request_start`, `nvme:nvme_setup_cmd`,
     /// `scsi:scsi_dispatch_cmd_start`.
     HardwareStart(Command),
-    /// The command is done: `mmc:mmc_request_done`, `nvme:nvme_complete_rq`, `scsi:scsi_dispatch_cmd_done`.
+    /// The command is done: `mmc:mmc_request_done`, `nvme:nvme_complete_rq`,
+    /// `scsi:scsi_dispatch_cmd_done`.
     HardwareDone(Command),
     /// `irq:irq_handler_entry` or `irq_handler_exit`.
     Interrupt,
@@ -72,24 +73,27 @@ pub enum EventKind {
     UringComplete { request: u64, result: i32 },
     /// `io_uring:io_uring_queue_async_work`: from now on any worker of the submitter may start it.
     UringQueueWork { request: u64 },
-    /// `io_uring:io_uring_link`: it starts when `after` has completed, in the same worker if `after` was in one.
+    /// `io_uring:io_uring_link`: it starts when `after` has completed, in the same worker if
+    /// `after` was in one.
     UringLink { request: u64, after: u64 },
-    /// `io_uring:io_uring_file_get`: this thread looks up the file of the operation, and so starts it. A worker
-    /// does so only if the file was not looked up before.
+    /// `io_uring:io_uring_file_get`: this thread looks up the file of the operation, and so starts
+    /// it. A worker does so only if the file was not looked up before.
     UringFileGet { request: u64 },
     /// `writeback:writeback_single_inode_start`: the bios that this thread queues from now on
     /// belong to this inode.
     WritebackStart { inode: u64 },
     /// `writeback:writeback_single_inode`: the end of the above.
     WritebackEnd { inode: u64 },
-    /// `filemap:mm_filemap_add_to_page_cache` or a `readahead` event: this thread is about to read into the page
-    /// cache of that inode, on its file system's device.
+    /// `filemap:mm_filemap_add_to_page_cache` or a `readahead` event: this thread is about to read
+    /// into the page cache of that inode, on its file system's device.
     PageCacheAdd { dev: Dev, inode: u64 },
     /// `k2:k2_split`: the scheduler dispatches a piece, `rest_bytes` remain.
     K2Split { piece: Extent, rest_bytes: u32 },
-    /// `k2:k2_late`: a real-time request has completed, and took longer than the deadline of its level.
+    /// `k2:k2_late`: a real-time request has completed, and took longer than the deadline of its
+    /// level.
     K2Late { dev: Dev, sector: u64, level: u8, ns: u64 },
-    /// `jbd2:jbd2_start_commit`: the journal's thread starts to commit a transaction of the file system on `dev`.
+    /// `jbd2:jbd2_start_commit`: the journal's thread starts to commit a transaction of the file
+    /// system on `dev`.
     JournalCommitStart { dev: Dev, transaction: u32 },
     /// `jbd2:jbd2_end_commit`.
     JournalCommitEnd { dev: Dev, transaction: u32 },

@@ -25,8 +25,8 @@ pub enum Layer {
     #[default]
     #[strum(serialize = "device")]
     Device,
-    /// From the end of the command to the completion of the request or piece; for the last request of an I/O, to the
-    /// return to the program.
+    /// From the end of the command to the completion of the request or piece; for the last request
+    /// of an I/O, to the return to the program.
     #[strum(serialize = "completion")]
     Completion,
 }

@@ -42,7 +42,7 @@ pub struct Record {
     pub threads: Vec<CallsOf>,
     /// The same calls by process, as far as events show the process of a thread.
     pub processes: Vec<CallsOf>,
-    /// By cgroup, as far as known.
+    /// The same calls by cgroup, as far as known.
     pub cgroups: Vec<CallsOf>,
     /// Calls that name a file descriptor, by process and descriptor.
     pub files: Vec<CallsOf>,

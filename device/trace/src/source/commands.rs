@@ -25,7 +25,8 @@ pub fn mmc_done(fields: &Fields) -> Option<Command> {
     Some(Command { driver, key, sector: None, bytes: Some(fields.number(2)?), opcode })
 }
 
-/// Fields: `ctrl_id qid cid ?opcode`. A command's number is unique in its queue while it is in flight.
+/// Fields: `ctrl_id qid cid ?opcode`. A command's number is unique in its queue while it is in
+/// flight.
 pub fn nvme(fields: &Fields) -> Option<Command> {
     let (controller, queue, number) = (fields.u64(0)?, fields.u64(1)?, fields.u64(2)?);
     let key = controller << 32 | (queue & 0xffff) << 16 | number & 0xffff;

@@ -136,7 +136,7 @@ impl Watch {
         self.trigger?.has_fired(took).then(|| Slow { what: what(), place, ns: took.ns })
     }
 
-    /// The I/O that this event completes the knowledge of, and its duration.
+    /// The I/O whose duration is known with this event, and the duration.
     fn took(&mut self, event: &Event) -> Option<(Key, Took)> {
         let at_ns = event.time_ns;
         let request = |of: Extent| (Some(of.dev), of.sector, of.op.kind.into_str());
