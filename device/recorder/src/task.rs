@@ -59,7 +59,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// For the calling thread.
+    /// Opens the counters of the calling thread.
     pub fn new() -> Probe {
         Probe { schedstat: File::open("/proc/thread-self/schedstat").ok() }
     }

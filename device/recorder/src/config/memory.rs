@@ -17,7 +17,7 @@ impl RecorderConfig {
         comes.fold(0, u64::saturating_add).max(RING_RECORDS_MIN * slot)
     }
 
-    /// A shared ring of `wanted` bytes. If less may be locked and still suffices, it is smaller.
+    /// The size of a shared ring: `wanted`, or less if only less may be locked and that suffices.
     pub fn fitting_ring_bytes(&self, wanted: u64) -> u64 {
         let fits = wanted.min(defaults::whole_blocks_within(self.room_for_rings()));
         fits.max(defaults::whole_blocks(self.shared_ring_min()))

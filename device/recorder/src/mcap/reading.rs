@@ -61,7 +61,8 @@ pub enum Found {
     Foreign,
 }
 
-/// A block in flight may arrive after later ones. This is the number of checks for it, LOOK_EVERY apart.
+/// A block in flight may arrive after later ones. This is the number of checks for it, LOOK_EVERY
+/// apart.
 const LOOKS_MAX: u32 = 10;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
