@@ -312,7 +312,7 @@ impl Pattern {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSync {
-    /// When the kernel (buffered) or the device (direct) has taken it.
+    /// The kernel (buffered) or the device (direct) has taken it.
     #[default]
     None,
     /// `O_DSYNC`: as if fdatasync followed each.
