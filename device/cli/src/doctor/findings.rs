@@ -55,7 +55,8 @@ pub fn findings(system: &System) -> Vec<Finding> {
     settings.chain(judge::all(system)).chain(declared::all(system)).collect()
 }
 
-/// Such a task prevents a worker of the kernel from running, which completes a card's requests.
+/// A card's requests end in a worker of the kernel, and such a task prevents the worker from
+/// running.
 fn realtime_tasks(system: &System) -> Option<Finding> {
     let disk = &system.disk;
     if !disk.is_card || ends_in_the_interrupt(system) {
