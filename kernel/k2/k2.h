@@ -82,10 +82,10 @@ struct k2_data {
 	struct request_queue *q;
 
 	/*
-	 * Protects the members below except @clones, @timer, @latencies, @deadline_ns and those that
-	 * k2_tasks.c locks. It is taken at submission, at dispatch, and at completion and in the
-	 * timer, which may run in hard interrupt context. q->requeue_lock and hctx->lock are never
-	 * taken under it. Only one allocation happens under it, and that is atomic.
+	 * Protects the members below except @clones, @timer, @latencies, @deadline_ns and those
+	 * that k2_tasks.c locks. It is taken at submission, at dispatch, and at completion and in
+	 * the timer, which may run in hard interrupt context. q->requeue_lock and hctx->lock are
+	 * never taken under it. Only one allocation happens under it, and that is atomic.
 	 */
 	spinlock_t lock;
 	struct k2_policy policy;

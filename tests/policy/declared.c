@@ -252,9 +252,11 @@ static void a_flush_delays_a_request_only_at_the_device(void)
 	begin(&every_10_ms);
 	k2_declared_arrival(&declared, task, SOME_TIME_NS);
 	k2_declared_dispatch(&declared, 0, 1, READ, 4096, SOME_TIME_NS + MS);
-	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS - MS, SOME_TIME_NS + MS + 300 * US);
+	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS - MS,
+			     SOME_TIME_NS + MS + 300 * US);
 	EXPECT(declared.task[task].waited_over[K2_CAUSE_BYPASS], 0);
-	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS - MS, SOME_TIME_NS + MS + 500 * US);
+	k2_declared_bypassed(&declared, BACKGROUND, SOME_TIME_NS - MS,
+			     SOME_TIME_NS + MS + 500 * US);
 	EXPECT(declared.task[task].waited_over[K2_CAUSE_BYPASS], 1);
 }
 
