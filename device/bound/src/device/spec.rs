@@ -60,6 +60,9 @@ pub struct Device {
     pub(super) _backing: toml::Table,
     #[serde(default, rename = "power")]
     pub(super) _power: toml::Table,
+    /// The card's own statements. No bound depends on them.
+    #[serde(default, rename = "claims")]
+    pub(super) _claims: toml::Table,
     /// The observations of a profile.
     #[serde(default)]
     pub(super) seen: AllSeen,

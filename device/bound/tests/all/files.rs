@@ -252,3 +252,10 @@ fn a_profile_of_an_ssd_has_times_but_no_bound() {
     let error = Device::parse(&profile).unwrap_err().to_string();
     assert!(error.starts_with("line 62: probe.disk = \"nvme0n1\": no bound is known"), "{error}");
 }
+
+#[test]
+fn a_profile_may_have_the_claims_of_its_card() {
+    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
+    let claiming = profile + "\n[claims]\nkind = \"SD\"\nspeed_class = 10\n";
+    assert!(Device::parse(&claiming).is_ok());
+}
