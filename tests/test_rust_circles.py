@@ -17,7 +17,8 @@ pytestmark = pytest.mark.reads("device", "tests/rust_circles.tsv")
 CRATES = sorted(path.parent.name for path in (PROJECT / "device").glob("*/src"))
 USE = re.compile(r"^\s*(?:pub(?:\([a-z]+\))? )?use ([^;]+);", re.MULTILINE)
 TESTS = re.compile(
-    r"^#\[cfg\(test\)\]\s*(?:pub(?:\(crate\))? )?mod \w+ \{.*", re.MULTILINE | re.DOTALL
+    r"^#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\(crate\))? )?mod \w+ \{.*",
+    re.MULTILINE | re.DOTALL,
 )
 COMMENT = re.compile(r"//[^\n]*")
 Module = tuple[str, ...]  # its path in the crate; () is the root
@@ -128,3 +129,8 @@ def test_a_circle_through_another_module_is_found() -> None:
 def test_a_tree_of_use_names_each_path() -> None:
     found = list(paths_in("crate::{a::{B, c::D as E}, f}"))
     assert found == [("crate", "a", "B"), ("crate", "a", "c", "D"), ("crate", "f")]
+
+
+def test_tests_are_left_out_whatever_attributes_they_have() -> None:
+    tests = "#[cfg(test)]\n#[allow(clippy::unwrap_used)]\nmod tests {\n    use super::*;\n}\n"
+    assert TESTS.sub("", "use a::b;\n" + tests) == "use a::b;\n"
