@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use steadyio_bench::record::Record;
-use steadyio_bench::run::{Bench, BenchError};
+use steadyio_bench::run::bench::Bench;
+use steadyio_bench::run::error::BenchError;
 use steadyio_bench::spec::expand::{PlannedVariant, Selection, Setting, Spec};
 use steadyio_core::device::Device;
 use steadyio_core::diagnostic;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use steadyio_bench::run::Event;
+use steadyio_bench::run::bench::Event;
 use steadyio_core::diagnostic;
 
 /// The time before the first line.

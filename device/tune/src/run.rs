@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use steadyio_bench::record::{PointResult, Record};
+use steadyio_bench::run::bench::{self as bench, Bench};
+use steadyio_bench::run::error::BenchError;
 use steadyio_bench::run::session::Session;
-use steadyio_bench::run::{self as bench, Bench, BenchError};
 use steadyio_bench::spec::expand::{PlannedVariant, Selection, Spec};
 use steadyio_bench::spec::workload::{Class, Ioprio, SWEEP_KNOBS, SpecError, Workload};
 use steadyio_core::device::Device;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::arrivals::load::{Running, under_fifo};
+use crate::arrivals::running::{Running, under_fifo};
 use crate::spec::busy::Busy;
 use crate::transfer::{LoadError, sleep_exactly};
 

@@ -9,17 +9,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use steadyio_core::declared::{Owner, Task};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::memory::AlignedBuffer;
 use steadyio_core::scheduling::{
-    IO_CLASS_BEST_EFFORT, IO_CLASS_IDLE, IO_CLASS_REAL_TIME, set_fifo, set_io_priority,
+    IO_CLASS_BEST_EFFORT, IO_CLASS_IDLE, IO_CLASS_REAL_TIME, set_io_priority,
 };
 
 use crate::arrivals::busy;
+use crate::arrivals::running::{Running, under_fifo};
 use crate::arrivals::schedule::Schedule;
 use crate::fio::job::{job_name, seed_of};
 use crate::fio::output::JobOutput;
@@ -49,17 +50,6 @@ struct JobLoad<'a> {
     schedule: Schedule,
     /// The number of I/Os that end the point; None: another job or the time ends it.
     ios: Option<u64>,
-}
-
-/// The shared state of a point's threads.
-pub struct Running {
-    started: Instant,
-    ends: Option<Instant>,
-    over: AtomicBool,
-    /// The number of jobs that do not wait for their first arrival yet.
-    starting: AtomicUsize,
-    /// The thread to wake when another ends.
-    waiter: Thread,
 }
 
 impl<'a> ArrivalsLoad<'a> {
@@ -257,46 +247,6 @@ impl Lateness {
     /// Whether the thread slept at `due`, so that the thread caused the delay itself.
     fn excuses(&self, due: Instant) -> bool {
         due <= self.woke
-    }
-}
-
-/// Runs the calling thread under SCHED_FIFO at this priority, 1 to 99.
-pub fn under_fifo(priority: u64) -> Result<(), LoadError> {
-    set_fifo(priority as u8).map_err(|source| LoadError::Io {
-        what: format!("SCHED_FIFO {priority} (needs root, CAP_SYS_NICE or RLIMIT_RTPRIO)"),
-        source,
-    })
-}
-
-impl Running {
-    /// Whether all jobs wait for their first arrival, so that nothing delays their start.
-    pub fn has_begun(&self) -> bool {
-        self.starting.load(Ordering::Acquire) == 0
-    }
-
-    pub fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire) || self.ends.is_some_and(|ends| Instant::now() >= ends)
-    }
-
-    /// Ends the point.
-    pub fn end(&self) {
-        self.over.store(true, Ordering::Release);
-        self.waiter.unpark();
-    }
-
-    /// Waits. Returns false if the point ended before that, which it checks now and then.
-    fn wait_until(&self, due: Instant, look_every: Duration) -> bool {
-        let until = self.ends.map_or(due, |ends| ends.min(due));
-        loop {
-            if self.over.load(Ordering::Acquire) {
-                return false;
-            }
-            let now = Instant::now();
-            if now >= until {
-                return self.ends.is_none_or(|ends| now < ends);
-            }
-            thread::park_timeout((until - now).min(look_every));
-        }
     }
 }
 

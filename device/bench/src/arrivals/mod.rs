@@ -10,4 +10,5 @@
 
 pub mod busy;
 pub mod load;
+mod running;
 pub mod schedule;

@@ -14,22 +14,12 @@ use steadyio_core::scheduling::{IO_CLASS_REAL_TIME, set_fifo, set_io_priority};
 use steadyio_direct::card::{Card, driver_dir};
 use steadyio_direct::taking::{TakeError, check_free};
 
+use crate::run::bench::Bench;
 use crate::run::chardisk::ChardiskError;
+use crate::run::error::{BenchError, Lacking};
 use crate::run::safety::SafetyError;
-use crate::run::{Bench, BenchError};
 use crate::spec::expand::PlannedVariant;
 use crate::spec::workload::{FilesystemKind, Ioprio};
-
-/// A right or a program that the workload lacks.
-#[derive(Debug, thiserror::Error)]
-pub enum Lacking {
-    #[error("job {job}: {what} (needs root, or CAP_SYS_NICE)")]
-    Priority { job: String, what: String, source: io::Error },
-    #[error("a file system must be mounted, which needs root, or CAP_SYS_ADMIN")]
-    Mount,
-    #[error("{0}: not in PATH: install it")]
-    Program(String),
-}
 
 /// Tries everything that the device and the variants need, except their knobs.
 pub fn try_all(bench: &Bench, plan: &[PlannedVariant]) -> Result<(), BenchError> {

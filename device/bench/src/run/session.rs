@@ -9,8 +9,9 @@ use steadyio_core::value::Value;
 
 use crate::fio::process::Fio;
 use crate::record::{PointResult, Record};
+use crate::run::bench::{Bench, Event};
+use crate::run::error::BenchError;
 use crate::run::safety::Claim;
-use crate::run::{Bench, BenchError, Event};
 use crate::spec::expand::PlannedVariant;
 
 /// The session; [`Bench::start`] makes it.

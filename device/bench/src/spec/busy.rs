@@ -5,7 +5,6 @@
 use serde::Deserialize;
 use steadyio_core::value::Value;
 
-use crate::spec::workload::{SpecError, Workload};
 use steadyio_core::range::bounded;
 
 /// A task on each CPU that alternately computes and rests.
@@ -26,17 +25,4 @@ pub struct Busy {
     /// Sweep points at which it runs; empty: all.
     #[serde(default)]
     pub at: Vec<Value>,
-}
-
-/// Checks the tasks. The threads of jobs with arrivals start and end them, so the workload needs
-/// such jobs.
-pub fn check(workload: &Workload) -> Result<(), SpecError> {
-    let has_arrivals = workload.job.iter().any(|job| job.arrivals.is_some());
-    match workload.busy.first() {
-        Some(busy) if !has_arrivals => Err(SpecError(format!(
-            "busy {}: needs a job with arrivals, whose latency it disturbs",
-            busy.name
-        ))),
-        _ => Ok(()),
-    }
 }

@@ -7,7 +7,6 @@ use steadyio_core::knobs::{chardisk_attribute, knob_attribute};
 use steadyio_core::value::Value;
 
 use crate::spec::arrivals_check;
-use crate::spec::busy;
 use crate::spec::host::HOST;
 use crate::spec::host_check;
 use crate::spec::workload::{
@@ -41,7 +40,7 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
     check_filesystem(workload)?;
     host_check::check(workload)?;
     arrivals_check::check(workload)?;
-    busy::check(workload)?;
+    check_busy(workload)?;
     for job in &workload.job {
         check_job(job, workload)?;
     }
@@ -255,6 +254,19 @@ fn check_at(workload: &Workload) -> Result<(), SpecError> {
         Some(_) if !used => {
             refuse("sweep.key = \"at\": no job, command or busy task has the key at".into())
         }
+        _ => Ok(()),
+    }
+}
+
+/// Checks the tasks. The threads of jobs with arrivals start and end them, so the workload needs
+/// such jobs.
+fn check_busy(workload: &Workload) -> Result<(), SpecError> {
+    let has_arrivals = workload.job.iter().any(|job| job.arrivals.is_some());
+    match workload.busy.first() {
+        Some(busy) if !has_arrivals => Err(SpecError(format!(
+            "busy {}: needs a job with arrivals, whose latency it disturbs",
+            busy.name
+        ))),
         _ => Ok(()),
     }
 }

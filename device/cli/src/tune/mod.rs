@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use steadyio_bench::run::BenchError;
+use steadyio_bench::run::error::BenchError;
 use steadyio_bench::spec::expand::Setting;
 use steadyio_core::device::Device;
 use steadyio_core::diagnostic;

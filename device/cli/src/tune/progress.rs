@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use steadyio_bench::run::Event as BenchEvent;
+use steadyio_bench::run::bench::Event as BenchEvent;
 use steadyio_core::diagnostic;
 use steadyio_tune::goal::Goal;
 use steadyio_tune::knob::Choices;
