@@ -33,17 +33,13 @@ pub fn run(path: &Path, rate_kib_s: u64, block_kib: u64, json: bool) -> Result<S
     Ok(if found.answer == Answer::DoesNotHold { Status::Flawed } else { Status::Done })
 }
 
-fn claims(profile: &Profile) -> Option<&Claims> {
-    profile.claims.as_ref()
-}
-
 fn document(profile: &Profile, found: &Verdict, seen: &Seen) -> String {
     let document = json!({
         "schema": SCHEMA,
         "tool": { "steady": env!("CARGO_PKG_VERSION") },
         "title": profile.title,
-        "claims": claims(profile),
-        "claimed_kib_s": claims(profile).and_then(Claims::written_kib_s),
+        "claims": profile.claims,
+        "claimed_kib_s": profile.claims.as_ref().and_then(Claims::written_kib_s),
         "verdict": found,
         "confidence": of_seen("write", seen),
         "not_tried": NOT_TRIED,
@@ -66,7 +62,7 @@ fn page(profile: &Profile, found: &Verdict, seen: &Seen) -> String {
     let mut rows: Vec<[String; 2]> = Vec::new();
     let mut say = |name: &str, text: String| rows.push([name.into(), text]);
     say("verdict", answer(found));
-    if let Some(claims) = claims(profile) {
+    if let Some(claims) = &profile.claims {
         say("it claims", claims.words().join(", "));
         if let Some(kib_s) = claims.written_kib_s() {
             say("", format!("{kib_s} KiB/s or more in sequential writes"));

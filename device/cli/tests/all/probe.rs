@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `steady probe` refuses before it touches anything; what it finds is tested in the lab.
 
+use std::ffi::OsStr;
 use std::process::Command;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Runs `steady probe`. Returns its exit status and its output.
+fn probe<S: AsRef<OsStr>>(arguments: &[S]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    let output = command.current_dir(ROOT).arg("probe").args(arguments).output().unwrap();
+    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+fn profile() -> String {
+    std::fs::read_to_string("../probe/tests/profile.toml").unwrap()
+}
 
 #[test]
 fn what_is_no_block_device_is_refused() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
-        .args(["probe", file.path().to_str().unwrap(), "--quick"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("a regular file"), "{said}");
+    let (status, said) = probe(&[file.path().as_os_str(), "--quick".as_ref()]);
+    assert!(status == Some(2) && said.contains("a regular file"), "{said}");
 }
 
 fn compared(old: &str, new: &str, arguments: &[&str]) -> (Option<i32>, String) {
@@ -22,19 +32,14 @@ fn compared(old: &str, new: &str, arguments: &[&str]) -> (Option<i32>, String) {
         std::fs::write(&path, text).unwrap();
         path
     });
-    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
-        .args(["probe", "--compare"])
-        .args([one, other])
-        .args(arguments)
-        .output()
-        .unwrap();
-    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-    (output.status.code(), String::from_utf8(said).unwrap())
+    let mut words: Vec<&OsStr> = vec!["--compare".as_ref(), one.as_ref(), other.as_ref()];
+    words.extend(arguments.iter().map(OsStr::new));
+    probe(&words)
 }
 
 #[test]
 fn two_profiles_differ_where_a_time_has_changed() {
-    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
+    let profile = profile();
     let aged = profile.replace("per_kib_ns = 15200", "per_kib_ns = 19000");
     assert_eq!(compared(&profile, &profile, &[]).0, Some(0));
     let (status, text) = compared(&profile, &aged, &[]);
@@ -52,20 +57,14 @@ fn two_profiles_differ_where_a_time_has_changed() {
 fn judged(profile: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), profile).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
-        .args(["probe", "--verdict"])
-        .arg(file.path())
-        .args(arguments)
-        .output()
-        .unwrap();
-    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-    (output.status.code(), String::from_utf8(said).unwrap())
+    let mut words: Vec<&OsStr> = vec!["--verdict".as_ref(), file.path().as_ref()];
+    words.extend(arguments.iter().map(OsStr::new));
+    probe(&words)
 }
 
 #[test]
 fn a_verdict_says_whether_the_card_holds_a_rate() {
-    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
-    let claiming = profile + "\n[claims]\nkind = \"SD\"\nspeed_class = 10\n";
+    let claiming = profile() + "\n[claims]\nkind = \"SD\"\nspeed_class = 10\n";
     let (status, page) = judged(&claiming, &["--rate", "50"]);
     assert_eq!(status, Some(0), "{page}");
     for part in
@@ -82,23 +81,17 @@ fn a_verdict_says_whether_the_card_holds_a_rate() {
 
 #[test]
 fn the_reference_page_shows_what_a_verdict_prints() {
-    let page = std::fs::read_to_string("../../docs/reference/steady-probe.md").unwrap();
+    let page = std::fs::read_to_string(format!("{ROOT}/docs/reference/steady-probe.md")).unwrap();
     let (_, block) = page.split_once("```\n$ steady probe --verdict ").unwrap();
     let (arguments, rest) = block.split_once('\n').unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
-        .current_dir("../..")
-        .args(["probe", "--verdict"])
-        .args(arguments.split(' '))
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
+    let words: Vec<&str> = ["--verdict"].into_iter().chain(arguments.split(' ')).collect();
+    let (_, said) = probe(&words);
     assert!(rest.starts_with(&(said.clone() + "```")), "{said}");
 }
 
 #[test]
 fn without_measured_writes_there_is_no_verdict() {
-    let mut profile: toml::Table =
-        std::fs::read_to_string("../probe/tests/profile.toml").unwrap().parse().unwrap();
+    let mut profile: toml::Table = profile().parse().unwrap();
     profile.remove("write");
     let (status, text) = judged(&profile.to_string(), &["--rate", "50"]);
     assert!(status == Some(3) && text.contains("probe with --write"), "{text}");
@@ -106,10 +99,6 @@ fn without_measured_writes_there_is_no_verdict() {
 
 #[test]
 fn a_duration_has_limits() {
-    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
-        .args(["probe", "/dev/null", "--duration", "13h"])
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.contains("must be 10s to 12h"), "{said}");
+    let (status, said) = probe(&["/dev/null", "--duration", "13h"]);
+    assert!(status == Some(2) && said.contains("must be 10s to 12h"), "{said}");
 }
