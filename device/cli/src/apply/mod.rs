@@ -79,8 +79,8 @@ const MODEL_KIB: [u64; 2] = [4, 512];
 /// that make the settings permanent: a udev rule for the card, and a systemd drop-in for each
 /// service of a task. With --yes, writes the files and sets the knobs. Refuses the profile of another
 /// card. Also sets what steady doctor reports and a file of sysfs sets: power states and writeback
-/// throttling off, tags, and discards no longer than TASKS states. If [k2] of TASKS has neither
-/// rt_block_us nor split_kib, declares the tasks.
+/// throttling off, tags, and discards no longer than TASKS states. If the k2 table of TASKS has
+/// neither rt_block_us nor split_kib, declares the tasks.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
