@@ -88,18 +88,21 @@ class Clone:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="How long make test takes, by what has changed.")
-    parser.add_argument("cases", nargs="*", default=CASES, choices=CASES, metavar="CASE")
+    parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each case [3]")
     parser.add_argument("--folder", type=Path, help="keep clone and cache there")
     arguments = parser.parse_args()
+    cases = arguments.cases or CASES
+    if unknown := set(cases) - set(CASES):
+        parser.error(f"{', '.join(unknown)}: expected {', '.join(CASES)}")
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="test-times-"))
     lines = ["| case | median min | range | runs |", "|---|---:|---|---:|"]
     try:
         clone = Clone(folder)
-        if clone.is_new and "fresh" not in arguments.cases:
+        if clone.is_new and "fresh" not in cases:
             clone.timed("fresh")
         for case in CASES:
-            if case in arguments.cases:
+            if case in cases:
                 minutes = [clone.timed(case) / 60 for _ in range(arguments.runs)]
                 low, high = min(minutes), max(minutes)
                 middle = statistics.median(minutes)
