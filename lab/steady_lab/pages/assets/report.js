@@ -12,6 +12,7 @@
   const CAPTION_PX = 14;
   const LABEL_PX = 12;
   const CAPTION_LINE_PX = 18;
+  const LABEL_LINE_PX = 15;
   const ABOVE_PANEL_PX = 24; // a caption of one line
   const LEGEND_BELOW_PX = 65; // ticks and label of the axis are between
   const FONT = '"Source Sans 3", "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
@@ -94,14 +95,39 @@
     return ruler.measureText(plain.textContent).width;
   }
 
-  function wrap(text, limitPx) {
+  function wrap(text, limitPx, sizePx) {
     const lines = [];
     for (const word of text.split(" ")) {
       const longer = lines.length ? lines[lines.length - 1] + " " + word : word;
-      if (lines.length && widthPx(longer, CAPTION_PX) <= limitPx) lines[lines.length - 1] = longer;
+      if (lines.length && widthPx(longer, sizePx) <= limitPx) lines[lines.length - 1] = longer;
       else lines.push(word);
     }
     return lines;
+  }
+
+  // Plotly turns names that are wider than their place, and they then cover the legend. Returns the
+  // names of a panel's x axis, in lines; none where each fits into one line.
+  function names(data, n, panelPx) {
+    if (data.panels[n].x.type !== "category") return [];
+    const axis = n === 0 ? "x" : "x" + (n + 1);
+    const own = data.traces.filter(function (trace) { return (trace.xaxis || "x") === axis; });
+    const all = Array.from(new Set(own.flatMap(function (trace) { return trace.x || []; })));
+    const placePx = panelPx / all.length - APART_PX;
+    const made = all.map(function (name) { return [name, wrap(String(name), placePx, LABEL_PX)]; });
+    return linesOf(made) > 1 ? made : [];
+  }
+
+  function linesOf(names) {
+    return Math.max(1, ...names.map(function ([, lines]) { return lines.length; }));
+  }
+
+  function ticks(names) {
+    if (!names.length) return {};
+    return {
+      tickvals: names.map(function ([name]) { return name; }),
+      ticktext: names.map(function ([, lines]) { return lines.join("<br>"); }),
+      tickangle: 0,
+    };
   }
 
   // A label within a plot may be longer than the page is wide; what is cut off is in the table below.
@@ -221,10 +247,13 @@
     const margin = margins(data, narrow);
     const inner = width - margin.l - margin.r;
     const panelPx = narrow ? inner : (inner - GAP_PX * (count - 1)) / count;
-    const captions = data.panels.map(function (panel) { return wrap(panel.caption, panelPx); });
+    const captions = data.panels.map(function (panel) { return wrap(panel.caption, panelPx, CAPTION_PX); });
+    const named = data.panels.map(function (panel, n) { return names(data, n, panelPx); });
+    const namesPx = (Math.max(...named.map(linesOf)) - 1) * LABEL_LINE_PX;
+    margin.b += namesPx;
     const lines = Math.max(...captions.map(function (caption) { return caption.length; }));
     const own = narrow ? count * (data.height_px || STACKED_PANEL_PX) + 160 : data.height_px;
-    const height = own || Math.min(500, Math.max(400, 0.42 * width));
+    const height = namesPx + (own || Math.min(500, Math.max(400, 0.42 * width)));
     const innerHeight = height - margin.t - margin.b;
     const captioned = captions.some(function (caption) { return caption.join(""); });
     const top = captioned ? 1 - (ABOVE_PANEL_PX + (lines - 1) * CAPTION_LINE_PX) / innerHeight : 1;
@@ -240,7 +269,7 @@
       barmode: data.barmode || "group",
       uniformtext: { mode: "hide", minsize: 9 }, // within bars
       legend: {
-        orientation: "h", x: 0, xanchor: "left", y: narrow ? 0 : -LEGEND_BELOW_PX / innerHeight, yanchor: "top",
+        orientation: "h", x: 0, xanchor: "left", y: narrow ? 0 : -(LEGEND_BELOW_PX + namesPx) / innerHeight, yanchor: "top",
         font: { size: 12 }, itemwidth: 44, groupclick: "togglegroup",
         traceorder: "normal", tracegroupgap: 0,
       },
@@ -249,7 +278,7 @@
     data.panels.forEach(function (panel, n) {
       const at = place(n, count, narrow, inner, top);
       const suffix = n === 0 ? "" : String(n + 1);
-      made["xaxis" + suffix] = axis(panel.x, { domain: at.x, anchor: "y" + suffix });
+      made["xaxis" + suffix] = axis(Object.assign({}, panel.x, ticks(named[n])), { domain: at.x, anchor: "y" + suffix });
       made["yaxis" + suffix] = axis(panel.y, { domain: at.y, anchor: "x" + suffix });
       made.annotations.push(caption(captions[n].join("<br>"), at.x[0], at.y[1] + 4 / innerHeight));
     });
