@@ -10,7 +10,7 @@ tests: useful on an idle machine only. Called by the author of docs/reference/te
   none      no check of memory, locks or objects; fault injection stays
   locks     lockdep and RCU's checks
   memory    KASAN and the checks of lists, objects and pages
-  outline   all, but KASAN calls a function at each access, which makes the kernel smaller
+  outline   all, with KASAN_OUTLINE
   all       the debug kernel as it is
 """
 
