@@ -167,6 +167,31 @@ def test_a_long_caption_is_broken_within_its_panel(
     seen.page.close()
 
 
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_long_names_of_an_axis_cover_neither_its_title_nor_the_legend(
+    browser: Browser, tiny_build: Path, size: dict[str, int]
+) -> None:
+    (section,) = read_sections(tiny_build / "results")
+    data = json.loads(section.plot_json)
+    data["panels"][0]["x"] = {"title": {"text": "Next to the reader"}, "type": "category"}
+    for trace in data["traces"]:
+        if trace.get("xaxis", "x") == "x":
+            trace["x"] = [f"{each} processes that read and write without a pause" for each in "24"]
+    file = tiny_build / "report" / f"names-{size['width']}.html"
+    file.write_text(render([replace(section, plot_json=script_json(data))]), encoding="utf-8")
+    seen = open_report(browser, file, size)
+    names = boxes(seen.page, ".plot .xaxislayer-above .xtick text")
+    (title,) = boxes(seen.page, ".plot .g-xtitle text")
+    legend = boxes(seen.page, ".plot .legend .traces")
+    assert len(names) == 2
+    for name in names:
+        assert name["x"] >= 0 and name["x"] + name["width"] <= size["width"]
+        assert name["width"] > name["height"], "it is not turned"
+        assert name["y"] + name["height"] <= title["y"] + 2
+    assert title["y"] + title["height"] <= min(entry["y"] for entry in legend) + 2
+    seen.page.close()
+
+
 def test_plots_are_drawn_when_they_come_near(browser: Browser, tiny_build: Path) -> None:
     (section,) = read_sections(tiny_build / "results")
     names = [f"copy-{n}" for n in range(4)]

@@ -2,9 +2,9 @@
 //! Runs the selected variants and points of a workload on a device, and returns the record. `steady
 //! bench` and `steady tune` call it.
 //!
-//! A [`mod@bench`] measures the points. [`safety`] decides whether it may write. [`prepared`] makes a [`filesystem`] on request, and
-//! starts the programs of [`beside`]. A [`session`] runs one variant at a time, so that the caller
-//! can choose the next one after each.
+//! A [`mod@bench`] measures the points. [`safety`] decides whether it may write. [`prepared`] makes
+//! a [`filesystem`] on request, and starts the programs of [`beside`]. A [`session`] runs one
+//! variant at a time, so that the caller can choose the next one after each.
 
 pub mod bench;
 pub mod beside;
