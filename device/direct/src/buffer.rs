@@ -36,13 +36,13 @@ pub enum BufferError {
         "bytes = {bytes}: {name} has only {size} bytes (an access past its end kills the program)"
     )]
     TooLong { bytes: u64, name: String, size: u64 },
-    #[error("{name}, {}, cannot be mapped: {source}: {}", kind.word(), why_not_mapped(*kind, source))]
-    Map { name: String, kind: MemoryKind, source: io::Error },
-    #[error("{name}: not an open file: {source}")]
-    NoFile { name: String, source: io::Error },
+    #[error("{name}, {}, cannot be mapped: {error}: {}", kind.word(), why_not_mapped(*kind, error))]
+    Map { name: String, kind: MemoryKind, error: io::Error },
+    #[error("{name}: not an open file: {error}")]
+    NoFile { name: String, error: io::Error },
     /// The target of the trial read failed.
-    #[error("{}: {what}: {source}", path.display())]
-    Target { path: PathBuf, what: &'static str, source: io::Error },
+    #[error("{}: {what}: {error}", path.display())]
+    Target { path: PathBuf, what: &'static str, error: io::Error },
 }
 
 /// A way of doing I/O with the buffer.
@@ -85,7 +85,7 @@ impl Buffer {
     pub fn from_fd(fd: BorrowedFd, bytes: u64, target: &Path) -> Result<Buffer, BufferError> {
         let name = name_of(fd);
         let kind = MemoryKind::of(fd)
-            .map_err(|source| BufferError::NoFile { name: name.clone(), source })?;
+            .map_err(|error| BufferError::NoFile { name: name.clone(), error })?;
         let length = usize::try_from(bytes).ok();
         let length = length.filter(|&length| length >= BLOCK && length % BLOCK == 0);
         let length = length.ok_or(BufferError::Length { bytes })?;
@@ -94,7 +94,7 @@ impl Buffer {
         }
         let target = Target::open(target)?;
         let mapping =
-            Mapping::of(fd, length).map_err(|source| BufferError::Map { name, kind, source })?;
+            Mapping::of(fd, length).map_err(|error| BufferError::Map { name, kind, error })?;
         let registered = match target.is_chardisk {
             true => verdict(Use::Chardisk, kind, target.try_chardisk(&mapping)),
             false => verdict(Use::IoUringFixed, kind, target.try_fixed(&mapping)),
@@ -120,7 +120,7 @@ struct Target {
 
 impl Target {
     fn open(path: &Path) -> Result<Target, BufferError> {
-        let failed = |what| move |source| BufferError::Target { path: path.into(), what, source };
+        let failed = |what| move |error| BufferError::Target { path: path.into(), what, error };
         let kind = std::fs::metadata(path).map_err(failed("not a target"))?.file_type();
         if kind.is_char_device() {
             let file = File::open(path).map_err(failed("cannot be opened"))?;
@@ -268,6 +268,14 @@ fn why_not_mapped(kind: MemoryKind, error: &io::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A command prints an error and then its sources, so the cause would be there twice.
+    #[test]
+    fn an_error_that_tells_its_cause_has_no_source() {
+        let error =
+            BufferError::NoFile { name: "fd 7".into(), error: io::ErrorKind::NotFound.into() };
+        assert!(std::error::Error::source(&error).is_none(), "{error}");
+    }
 
     #[test]
     fn errors_are_told_by_the_rule_behind_them() {

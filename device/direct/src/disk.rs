@@ -22,15 +22,15 @@ pub enum DiskError {
     Open { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Block(#[from] DeviceError),
-    #[error("{}: no NVMe namespace that can be used: {source}{}", path.display(), nvme::hint(source))]
-    NoNamespace { path: PathBuf, source: io::Error },
+    #[error("{}: no NVMe namespace that can be used: {error}{}", path.display(), nvme::hint(error))]
+    NoNamespace { path: PathBuf, error: io::Error },
     /// A character device of another driver.
     #[error(
         "{}: is a character device, but not a chario card (/dev/chardiskN) or an NVMe namespace \
-         (/dev/ngXnY): {source}",
+         (/dev/ngXnY): {error}",
         path.display()
     )]
-    NoChardisk { path: PathBuf, source: io::Error },
+    NoChardisk { path: PathBuf, error: io::Error },
 }
 
 /// A device, open for direct I/O.
@@ -65,11 +65,10 @@ impl Disk {
             let file = options.open(path).map_err(failed)?;
             if nvme::is_namespace(&file) {
                 return Disk::of_namespace(file)
-                    .map_err(|source| DiskError::NoNamespace { path: path.into(), source });
+                    .map_err(|error| DiskError::NoNamespace { path: path.into(), error });
             }
             let info = chardisk::info(&file);
-            let info =
-                info.map_err(|source| DiskError::NoChardisk { path: path.into(), source })?;
+            let info = info.map_err(|error| DiskError::NoChardisk { path: path.into(), error })?;
             let (bytes, block_bytes) = (info.bytes, info.block_bytes.into());
             return Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Char(info) });
         }

@@ -14,7 +14,7 @@ const NS_PER_US: f64 = 1_000.0;
 
 #[derive(Debug, thiserror::Error)]
 pub enum NoSpans {
-    #[error("not a {TRACE_SCHEMA} record: {0}")]
+    #[error("not a {TRACE_SCHEMA} record")]
     Record(#[from] serde_json::Error),
     /// Requests outside system calls have no submission and no return.
     #[error(

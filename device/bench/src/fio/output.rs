@@ -14,7 +14,7 @@ pub enum OutputError {
     #[error("fio wrote no result; its output: {0}")]
     Missing(String),
     /// The JSON has another structure.
-    #[error("fio's result cannot be read: {0}")]
+    #[error("fio's result cannot be read")]
     Json(#[from] serde_json::Error),
     /// A bin is not a number.
     #[error("fio's result for job {job}: latency bin \"{bin}\" is not a whole number of ns")]

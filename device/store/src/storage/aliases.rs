@@ -76,7 +76,7 @@ pub(super) fn lock_all(path: &Path, file: &File, access: Access) -> Result<Vec<F
                 return Err(OpenError::Locked { path: path.into() });
             }
             (Err(source), _) => {
-                return Err(OpenError::Backing { path: path.into(), backing, source });
+                return Err(OpenError::Backing { path: path.into(), backing, error: source });
             }
         };
         range = disk.moved(range, offset);

@@ -47,10 +47,10 @@ pub enum OpenError {
     ReadOnly { path: PathBuf },
     /// A program that opened the file below a loop device could change the store, too.
     #[error(
-        "{}: its file {} cannot be locked: {source} (open that file instead of the loop device)",
+        "{}: its file {} cannot be locked: {error} (open that file instead of the loop device)",
         path.display(), backing.display()
     )]
-    Backing { path: PathBuf, backing: PathBuf, source: io::Error },
+    Backing { path: PathBuf, backing: PathBuf, error: io::Error },
     /// It should be empty, but has contents.
     #[error("{} holds {what}, which would be lost", path.display())]
     Holds { path: PathBuf, what: String },
