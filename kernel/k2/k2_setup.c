@@ -8,9 +8,11 @@
 
 /*
  * A device without real-time takes at most 16 KiB: kmalloc() rounds each of three allocations up to
- * a power of two. Streams and tasks are allocated later. Debugging makes a lock larger.
+ * a power of two. Streams and tasks are allocated later. Debugging and PREEMPT_RT make a lock
+ * larger: then 18 KiB.
  */
-static_assert(sizeof(struct k2_data) <= (IS_ENABLED(CONFIG_DEBUG_SPINLOCK) ? SZ_4K : SZ_2K));
+static_assert(sizeof(struct k2_data) <=
+	      (IS_ENABLED(CONFIG_DEBUG_SPINLOCK) || IS_ENABLED(CONFIG_PREEMPT_RT) ? SZ_4K : SZ_2K));
 static_assert(sizeof(struct k2_guard) <= SZ_4K);
 static_assert(K2_GROUPS * sizeof(struct k2_latencies) <= SZ_8K);
 static_assert(K2_CLONES_RESERVED * sizeof(struct bio) <= SZ_2K);
