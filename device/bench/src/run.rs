@@ -16,9 +16,11 @@ pub mod readiness;
 pub mod safety;
 pub mod session;
 
+use std::path::Path;
+
 use steadyio_core::kernel::Kernel;
 use steadyio_core::knob_guard::{GuardError, KnobGuard};
-use steadyio_core::kworkers;
+use steadyio_core::kworkers::{self, Threads};
 
 use crate::fio::process::Fio;
 use crate::record::{RECORD_SCHEMA, Record, Tool};
@@ -126,11 +128,12 @@ impl Bench<'_> {
     fn check_kworkers(&self, plan: &[PlannedVariant]) -> Result<(), SpecError> {
         let disk = &self.device.disk;
         let wants = plan.iter().find(|variant| variant.kworkers_fifo.is_some());
-        match wants.filter(|_| !kworkers::end_requests_of(disk)) {
+        let threads = Threads::of(Path::new("/sys"), disk);
+        match wants.filter(|_| !threads.exist().unwrap_or(false)) {
             Some(variant) => Err(SpecError(format!(
-                "variant {}: kworkers_fifo: {disk} is not an eMMC or SD card (no kernel worker \
-                 completes its requests)",
-                variant.name
+                "variant {}: kworkers_fifo: {disk}: {}",
+                variant.name,
+                kworkers::NONE
             ))),
             None => Ok(()),
         }

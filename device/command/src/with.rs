@@ -25,7 +25,7 @@ use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{KnobReading, knob_attribute};
-use steadyio_core::kworkers::{self, Raised};
+use steadyio_core::kworkers::{self, Raised, Threads};
 use steadyio_core::scheduling::{IO_CLASS_REAL_TIME, set_io_priority};
 use steadyio_core::value::Value;
 
@@ -60,8 +60,8 @@ pub struct Arguments {
     /// program gets its I/O priority. Without other options the program replaces steady
     #[arg(long, value_name = "TASK")]
     declare: Vec<Task>,
-    /// Raise the kernel workers that complete a card's requests to SCHED_FIFO at PRIORITY while the
-    /// program runs
+    /// Raise the kernel threads that complete the disk's requests to SCHED_FIFO at PRIORITY while
+    /// the program runs: a card's workers, and interrupt threads (PREEMPT_RT)
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     kworkers_fifo: Option<u8>,
     /// Write JSON to FILE (a bench record), unless the program fails
@@ -148,13 +148,10 @@ fn refuse_twice(classes: &[ClassSource]) -> anyhow::Result<()> {
 }
 
 fn raise(device: &Device, priority: u8) -> anyhow::Result<Raised> {
-    ensure!(
-        kworkers::end_requests_of(&device.disk),
-        "--kworkers-fifo: {} is not an eMMC or SD card (no kernel worker completes its requests)",
-        device.disk
-    );
-    Raised::new(priority).with_context(|| {
-        format!("--kworkers-fifo {priority}: the kernel's workers (needs root, or CAP_SYS_NICE)")
+    let threads = Threads::of(Path::new("/sys"), &device.disk);
+    ensure!(threads.exist()?, "--kworkers-fifo: {}: {}", device.disk, kworkers::NONE);
+    Raised::new(threads, priority).with_context(|| {
+        format!("--kworkers-fifo {priority}: the kernel's threads (needs root, or CAP_SYS_NICE)")
     })
 }
 
@@ -227,7 +224,7 @@ fn run_program(
             told = true;
         }
         if let Some(Err(error)) = raised.as_mut().map(Raised::raise_new) {
-            diagnostic!("steady: --kworkers-fifo: {error}; kernel workers run as before again");
+            diagnostic!("steady: --kworkers-fifo: {error}; kernel threads run as before again");
             raised = None;
         }
         thread::sleep(LOOK_EVERY);

@@ -25,7 +25,7 @@ use steadyio_core::device::Device;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{Queue, Unmet};
-use steadyio_core::kworkers::Raised;
+use steadyio_core::kworkers::{Raised, Threads};
 
 #[derive(Debug)]
 pub struct Bench<'a> {
@@ -140,7 +140,10 @@ impl Bench<'_> {
         let failed = |source| BenchError::Kworkers { variant: variant.name.clone(), source };
         // 1 to 99, as checked.
         let mut raised = match variant.kworkers_fifo {
-            Some(priority) => Some(Raised::new(priority as u8).map_err(failed)?),
+            Some(priority) => {
+                let threads = Threads::of(Path::new("/sys"), &self.device.disk);
+                Some(Raised::new(threads, priority as u8).map_err(failed)?)
+            }
             None => None,
         };
         let mut refused = None;

@@ -9,7 +9,7 @@ use std::thread;
 
 use rustix::fs::{Mode, OFlags};
 use steadyio_core::declared::Declared;
-use steadyio_core::kworkers::Raised;
+use steadyio_core::kworkers::{Raised, Threads};
 use steadyio_core::scheduling::{IO_CLASS_REAL_TIME, set_fifo, set_io_priority};
 use steadyio_direct::card::{Card, driver_dir};
 use steadyio_direct::taking::{TakeError, check_free};
@@ -49,7 +49,8 @@ fn try_variant(bench: &Bench, variant: &PlannedVariant) -> Result<(), BenchError
         Declared::open().map_err(|error| BenchError::Declare { variant: name(), error })?;
     }
     if let Some(priority) = variant.kworkers_fifo {
-        let raised = Raised::new(priority as u8);
+        let threads = Threads::of(Path::new("/sys"), &bench.device.disk);
+        let raised = Raised::new(threads, priority as u8);
         raised.map_err(|source| BenchError::Kworkers { variant: name(), source })?;
     }
     Ok(())

@@ -55,26 +55,22 @@ pub fn findings(system: &System) -> Vec<Finding> {
     settings.chain(judge::all(system)).chain(declared::all(system)).collect()
 }
 
-/// A card's requests end in a worker of the kernel, and such a task prevents the worker from
-/// running.
+/// Requests end in a thread of the kernel, and such a task prevents the thread from running.
 fn realtime_tasks(system: &System) -> Option<Finding> {
     let disk = &system.disk;
-    if !disk.is_card || ends_in_the_interrupt(system) {
-        return None;
-    }
-    // Any of the workers may be the next to run.
-    let workers = system.workers.iter().copied().min().unwrap_or(0);
-    let above = |task: &&Task| task.policy == Policy::Deadline || task.priority >= workers;
+    // Any of the threads may be the next to run.
+    let lowest = ending_threads(system).min()?;
+    let above = |task: &&Task| task.policy == Policy::Deadline || task.priority >= lowest;
     let tasks: Vec<&Task> = system.realtime.iter().filter(above).collect();
     let top = tasks.iter().map(|task| task.priority).max()?;
     let is_beatable = tasks.iter().all(|t| t.policy != Policy::Deadline) && top < PRIORITY_MAX;
-    let policy = if workers == 0 { "SCHED_OTHER".into() } else { format!("SCHED_FIFO {workers}") };
+    let policy = if lowest == 0 { "SCHED_OTHER".into() } else { format!("SCHED_FIFO {lowest}") };
     Some(Finding {
         id: "realtime-tasks",
         overrun: None,
         text: format!(
-            "{}: requests of {} complete in kernel workers under {policy}; while such a task \
-             computes on their CPU, threads that wait for the card wait for it",
+            "{}: requests of {} complete in kernel threads under {policy}; while such a task \
+             computes on their CPU, threads that wait for the disk wait for it",
             names(&tasks),
             disk.name
         ),
@@ -84,16 +80,27 @@ fn realtime_tasks(system: &System) -> Option<Finding> {
         advice: (!is_beatable).then(|| {
             format!(
                 "no priority is above these tasks: give them SCHED_FIFO below {PRIORITY_MAX} \
-                 (chrt --fifo --pid PRIORITY THREAD), or keep them off the CPU of the card's interrupt"
+                 (chrt --fifo --pid PRIORITY THREAD), or keep them off the CPU of the disk's interrupt"
             )
         }),
     })
 }
 
-/// Whether requests end in the interrupt: the card has a command queue, and no scheduler makes
-/// kblockd pass requests to the driver.
-fn ends_in_the_interrupt(system: &System) -> bool {
-    system.disk.command_queue && (system.kernel >= (6, 12) || system.disk.scheduler == "none")
+/// The priorities of the threads that end requests: of the interrupt, if it is a thread, and of a
+/// card's workers.
+fn ending_threads(system: &System) -> impl Iterator<Item = u8> {
+    let workers = if needs_workers(system) { &system.workers[..] } else { &[] };
+    let unseen = (needs_workers(system) && workers.is_empty()).then_some(0);
+    workers.iter().chain(&system.interrupts).copied().chain(unseen)
+}
+
+/// A card's do, unless it has a command queue and no scheduler makes kblockd pass requests to the
+/// driver.
+fn needs_workers(system: &System) -> bool {
+    let disk = &system.disk;
+    let ends_in_the_interrupt =
+        disk.command_queue && (system.kernel >= (6, 12) || disk.scheduler == "none");
+    disk.is_card && !ends_in_the_interrupt
 }
 
 fn names(tasks: &[&Task]) -> String {
@@ -405,6 +412,20 @@ mod tests {
         let mut disk = System { realtime: vec![fifo(1)], ..good() };
         disk.disk.is_card = false;
         assert_eq!(ids(&disk), [""; 0]);
+    }
+
+    #[test]
+    fn with_interrupt_threads_realtime_tasks_delay_each_disk() {
+        let mut system = System { realtime: vec![fifo(49)], interrupts: vec![50, 51], ..good() };
+        system.disk.is_card = false;
+        assert_eq!(ids(&system), [""; 0]);
+        system.realtime.push(fifo(50));
+        let found = only(&system);
+        assert!(found.text.contains("SCHED_FIFO 50)") && !found.text.contains("SCHED_FIFO 49)"));
+        assert!(found.fix.is_some_and(|line| line.contains("--kworkers-fifo 51")));
+        system.disk.is_card = true;
+        system.realtime = vec![fifo(1)];
+        assert_eq!(ids(&system), ["realtime-tasks"], "a card's workers are below");
     }
 
     #[test]

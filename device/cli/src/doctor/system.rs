@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use steadyio_core::kworkers;
+use steadyio_core::kworkers::{self, Kind, Threads};
 use steadyio_watch::declared;
 
 use super::layers::Layers;
@@ -42,6 +42,8 @@ pub struct System {
     /// The SCHED_FIFO priorities of the kernel's workers that complete a card's requests; 0:
     /// another policy.
     pub workers: Vec<u8>,
+    /// The same of the disk's interrupts, as far as they are threads (PREEMPT_RT).
+    pub interrupts: Vec<u8>,
     /// The swap on the disk, under the kernel's names.
     pub swaps: Vec<String>,
     /// The files on the disk that are open with O_SYNC or O_DSYNC.
@@ -152,7 +154,7 @@ impl System {
             );
         }
         system.look_at_declared_tasks(&roots.sys);
-        system.look_at_processes(&roots.proc, numbers)?;
+        system.look_at_processes(&roots.proc, numbers, &Threads::of(&roots.sys, disk))?;
         Ok(system)
     }
 
@@ -166,7 +168,12 @@ impl System {
         }
     }
 
-    fn look_at_processes(&mut self, proc: &Path, numbers: &[u64]) -> io::Result<()> {
+    fn look_at_processes(
+        &mut self,
+        proc: &Path,
+        numbers: &[u64],
+        threads: &Threads,
+    ) -> io::Result<()> {
         let kthreadd = fs::read_to_string(proc.join(KTHREADD).join("stat")).unwrap_or_default();
         if !kthreadd.contains("(kthreadd)") {
             self.unseen.push(
@@ -182,8 +189,10 @@ impl System {
                 // The thread may have ended.
                 let stat = fs::read_to_string(dir.join(format!("task/{thread}/stat")));
                 let stat = stat.unwrap_or_default();
-                if kworkers::is_worker(&stat) {
-                    self.workers.push(worker_priority(&stat));
+                match threads.kind_of(&stat) {
+                    Some(Kind::Worker) => self.workers.push(kernel_priority(&stat)),
+                    Some(Kind::Interrupt) => self.interrupts.push(kernel_priority(&stat)),
+                    None => {}
                 }
                 self.realtime.extend(task(thread, &stat));
             }
@@ -353,7 +362,7 @@ fn task(thread: u32, stat: &str) -> Option<Task> {
     is_program.then(|| Task { thread, name: name.into(), policy, priority })
 }
 
-fn worker_priority(stat: &str) -> u8 {
+fn kernel_priority(stat: &str) -> u8 {
     let Some((_, fields)) = fields(stat) else { return 0 };
     match number(&fields, 41) {
         SCHED_FIFO | SCHED_RR => u8::try_from(number(&fields, 40)).unwrap_or(0),
@@ -467,16 +476,18 @@ mod tests {
     #[test]
     fn programs_of_realtime_are_told_from_the_kernels_threads_and_workers() {
         let dir = tempfile::tempdir().unwrap();
-        let roots = roots(dir.path(), "platform");
+        let roots = roots(dir.path(), "platform/mmc_host/mmc0");
         put_thread(&roots.proc, 16, &stat(16, "migration/0", PF_KTHREAD, 99, SCHED_FIFO));
         put_thread(&roots.proc, 20, &stat(20, "kworker/0:1H-kblockd", PF_KTHREAD, 60, SCHED_FIFO));
         put_thread(&roots.proc, 21, &stat(21, "kworker/1:0H", PF_KTHREAD, 0, 0));
+        put_thread(&roots.proc, 22, &stat(22, "irq/38-mmc0", PF_KTHREAD, 50, SCHED_FIFO));
+        put_thread(&roots.proc, 23, &stat(23, "irq/39-mmc1", PF_KTHREAD, 40, SCHED_FIFO));
         put_thread(&roots.proc, 70, &stat(70, "a) b (c", 0, 10, SCHED_FIFO));
         put(&roots.proc, "70/task/71/stat", &stat(71, "loop", 0, 20, SCHED_RR));
         put(&roots.proc, "70/task/72/stat", &stat(72, "edf", 0, 0, SCHED_DEADLINE));
         put_thread(&roots.proc, 80, &stat(80, "sh", 0, 0, 0));
         let system = System::read(&roots, "mmcblk0", &[]).unwrap();
-        assert_eq!(system.workers, [60, 0]);
+        assert_eq!((system.workers, system.interrupts), (vec![60, 0], vec![50]));
         let found: Vec<_> =
             system.realtime.iter().map(|t| (t.thread, t.name.as_str(), t.policy)).collect();
         let wanted = [
