@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Where does a real-time append with fsync wait, beside a buffered writer? Prints its latencies and,
-# every 0.2 s, the kernel's stacks of all blocked tasks, the real-time dd among them. Arguments go to
-# mkfs.ext4 (-O fast_commit, for example). For the lab:
+# Where does a real-time append with fsync wait while a buffered writer runs? Prints the latencies of
+# the appends and, every 0.2 s, the kernel's stacks of all blocked tasks, the real-time dd among
+# them. Arguments go to mkfs.ext4 (-O fast_commit, for example). For the lab:
 #
 #	steady-lab boot --device experiments/devices/foresee-ncemad9d-cache.toml --work DIR -- \
 #		sh /run/steadyio/project/experiments/investigations/fsync_beside_writeback.sh

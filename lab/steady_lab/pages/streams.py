@@ -40,7 +40,7 @@ def stream_table(figure: Figure, measured: Measurements, alone: Alone, point: Po
     at = [row for row in measured.rows if row.point == point_text(point)]
     has_blocked = any(row.class_name == "blocked" for row in at)
     header = [f"{LATENCIES[name]} ms" for name in STATISTICS]
-    header += ["background MiB/s", "of what is left"]
+    header += ["background MiB/s", "of the throughput left"]
     if has_blocked:
         header += ["longest blocked ms", "over the bound", "unguarded"]
     counts = ", ".join(sorted({str(measured.row(v.name, point, "rt").count) for v in variants}))
