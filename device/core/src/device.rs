@@ -8,42 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::device_name::{self, Found, SYSFS};
+use crate::device_name::{self, Found, SYSFS, kind_of};
 
-/// A device that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum DeviceError {
-    /// The node cannot be examined.
-    #[error("{}", node.display())]
-    Node { node: PathBuf, source: io::Error },
-    /// The argument is neither a node nor a name of the kernel.
-    #[error("{}: no such block device (No such file or directory); {known}", given.display())]
-    Missing {
-        given: PathBuf,
-        /// A list of the disks.
-        known: String,
-    },
-    /// A device and a file have this name.
-    #[error("{word}: names a device and a file here; write {} or ./{word}", node.display())]
-    Ambiguous { word: String, node: PathBuf },
-    /// The argument is a file, a character device or the like.
-    #[error(
-        "{}: is {kind}, not a block device; to measure a file's storage, name the block device \
-         below it, or put a loop device on the file (losetup)", node.display()
-    )]
-    NotBlock {
-        node: PathBuf,
-        /// The kind of file.
-        kind: &'static str,
-    },
-    /// sysfs is missing or incomplete.
-    #[error("{} cannot be read (is sysfs mounted on /sys?)", path.display())]
-    Sysfs {
-        /// File or directory.
-        path: PathBuf,
-        source: io::Error,
-    },
-}
+pub use crate::device_name::DeviceError;
 
 /// A block device and its directories in sysfs.
 #[derive(Debug, Clone)]
@@ -88,19 +55,6 @@ pub fn access_hint(error: &io::Error) -> &'static str {
             " (needs root, or a group that may open it, such as disk)"
         }
         _ => "",
-    }
-}
-
-/// The kind of a file that is not a block device, in words.
-pub(crate) fn kind_of(kind: fs::FileType) -> &'static str {
-    if kind.is_dir() {
-        "a directory"
-    } else if kind.is_char_device() {
-        "a character device"
-    } else if kind.is_file() {
-        "a regular file"
-    } else {
-        "something else"
     }
 }
 

@@ -11,12 +11,45 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::device::{DeviceError, kind_of};
-
 /// The mount point of sysfs.
 pub const SYSFS: &str = "/sys";
 /// The number of disks that a message lists; more would hide the message.
 const LISTED_MAX: usize = 12;
+
+/// A device that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// The node cannot be examined.
+    #[error("{}", node.display())]
+    Node { node: PathBuf, source: io::Error },
+    /// The argument is neither a node nor a name of the kernel.
+    #[error("{}: no such block device (No such file or directory); {known}", given.display())]
+    Missing {
+        given: PathBuf,
+        /// A list of the disks.
+        known: String,
+    },
+    /// A device and a file have this name.
+    #[error("{word}: names a device and a file here; write {} or ./{word}", node.display())]
+    Ambiguous { word: String, node: PathBuf },
+    /// The argument is a file, a character device or the like.
+    #[error(
+        "{}: is {kind}, not a block device; to measure a file's storage, name the block device \
+         below it, or put a loop device on the file (losetup)", node.display()
+    )]
+    NotBlock {
+        node: PathBuf,
+        /// The kind of file.
+        kind: &'static str,
+    },
+    /// sysfs is missing or incomplete.
+    #[error("{} cannot be read (is sysfs mounted on /sys?)", path.display())]
+    Sysfs {
+        /// File or directory.
+        path: PathBuf,
+        source: io::Error,
+    },
+}
 
 /// A block device in sysfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +141,19 @@ pub fn path_of(given: &Path) -> Result<PathBuf, DeviceError> {
 /// The error for a device that does not exist.
 pub(crate) fn missing(sys: &Path, given: &Path) -> DeviceError {
     DeviceError::Missing { given: given.into(), known: known(sys) }
+}
+
+/// The kind of a file that is not a block device, in words.
+pub(crate) fn kind_of(kind: fs::FileType) -> &'static str {
+    if kind.is_dir() {
+        "a directory"
+    } else if kind.is_char_device() {
+        "a character device"
+    } else if kind.is_file() {
+        "a regular file"
+    } else {
+        "something else"
+    }
 }
 
 /// A name without a slash; dots are paths.
