@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{is_root, skip};
+use crate::skips::{is_root, skip};
 
 /// A loop device over a file in a separate directory. Dropping it removes both.
 pub struct LoopDisk {
