@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::k2::{Unclear, number, unclear};
+use crate::unclear::{Unclear, number, unclear};
 
 /// The names in the order of the file.
 const FAULTS: [&str; 4] = ["early", "late", "foreign", "interrupted"];

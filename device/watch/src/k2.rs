@@ -8,6 +8,9 @@ use steadyio_core::blocked::Blocked;
 
 use crate::declared::{self, Task};
 use crate::sysfs::Disk;
+use crate::unclear::{number, unclear};
+
+pub use crate::unclear::Unclear;
 
 pub const LEVELS: usize = 8;
 
@@ -27,17 +30,6 @@ pub fn bounds_ns() -> impl Iterator<Item = u64> {
     let quarters = |log2: u32| (1..=4).map(move |part| (1 << log2) + part * ((1 << log2) / 4));
     std::iter::once(1 << FIRST_BOUND_LOG2)
         .chain((FIRST_BOUND_LOG2..LAST_BOUND_LOG2).flat_map(quarters))
-}
-
-/// A file of k2 has unexpected contents.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "iosched/{file}: cannot be understood: {line:?} has no {wanted}: is k2 of another release?"
-)]
-pub struct Unclear {
-    file: String,
-    line: String,
-    wanted: String,
 }
 
 /// The latencies of one class or level.
@@ -102,9 +94,7 @@ impl Files<'_> {
     fn get<T>(&mut self, file: &str, parse: fn(&str) -> Result<T, Unclear>) -> Option<T> {
         match self.disk.read(&format!("queue/iosched/{file}")) {
             Ok(text) => parse(text.trim_end())
-                .map_err(|fault| {
-                    self.faults.push(Unclear { file: file.into(), ..fault }.to_string())
-                })
+                .map_err(|fault| self.faults.push(fault.in_file(file).to_string()))
                 .ok(),
             // Another version of k2, or the disk or the scheduler has just gone.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -115,14 +105,6 @@ impl Files<'_> {
             }
         }
     }
-}
-
-pub(crate) fn unclear(line: &str, wanted: &str) -> Unclear {
-    Unclear { file: String::new(), line: line.into(), wanted: wanted.into() }
-}
-
-pub(crate) fn number(text: &str, wanted: &str, line: &str) -> Result<u64, Unclear> {
-    text.trim().parse().map_err(|_| unclear(line, wanted))
 }
 
 fn after(line: &str, name: &str) -> Result<u64, Unclear> {

@@ -19,5 +19,6 @@ pub mod sample;
 pub mod server;
 pub mod stat;
 pub mod sysfs;
+mod unclear;
 pub mod watch;
 pub mod wear;
