@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rejects files of devices whose values contradict each other. `spec` calls it.
+//! Rejects files of devices whose values contradict each other. `Device::parse` calls it.
 
-use super::Op;
 use super::spec::{Cost, DEVICE_SCHEMAS, Device, Seen};
+use super::times::Op;
 use crate::fault::{Fault, fault};
 use crate::tasks::check_name;
 

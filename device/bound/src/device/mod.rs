@@ -2,27 +2,41 @@
 //! The longest time of a command, from a card's times in a device spec of the lab
 //! (`docs/devices.md`) or a profile. `commands` and `analysis` call it.
 //!
-//! `spec` reads the file, and `checks` rejects contradictions. This file computes the times.
+//! `spec` has the tables of the file, `times` the time of one command, and `checks` rejects
+//! contradictions. This file reads a device, and computes its stalls.
 
 mod checks;
 mod spec;
+mod times;
 
 use crate::tasks::{BackgroundOp, TaskSet};
 use crate::{BoundError, Work};
-use spec::Cost;
 pub use spec::{DEVICE_SCHEMAS, Device};
-
-/// The kind of a command, as far as its time depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
-    Read,
-    Write,
-    /// A write that bypasses the cache, with FUA.
-    DurableWrite,
-    Discard,
-}
+pub use times::Op;
 
 impl Device {
+    /// Reads and checks the file of a card, for which bounds exist.
+    pub fn parse(text: &str) -> Result<Device, BoundError> {
+        let device = Device::parse_any(text)?;
+        checks::is_card(&device).map_err(|fault| fault.in_file(text))?;
+        Ok(device)
+    }
+
+    /// Reads the file of any disk. Its usual times are valid even without a bound.
+    pub fn parse_any(text: &str) -> Result<Device, BoundError> {
+        let loose: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| BoundError(error.to_string()))?;
+        checks::kind(&loose).map_err(|fault| fault.in_file(text))?;
+        let mut device: Device =
+            toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
+        device.has_writes = loose.contains_key("write");
+        checks::all(&device).map_err(|fault| fault.in_file(text))?;
+        if device.is_profile() {
+            device.take_limits();
+        }
+        Ok(device)
+    }
+
     /// Checks that all times are known that a task set needs.
     pub fn check(&self, set: &TaskSet) -> Result<(), BoundError> {
         if set.writes() && !self.has_writes {
@@ -118,74 +132,6 @@ impl Device {
         Ok(())
     }
 
-    /// The longest time of one command, without the stalls that [`Device::stalls_ns`] adds. It
-    /// starts anywhere, in a slow episode, with all its data on one unit of the flash.
-    pub fn command(&self, op: Op, kib: u64) -> Work {
-        let slow = |slow_ns| if self.slow.length_us > 0 { slow_ns } else { 0 };
-        let bus_ns = kib * self.card.bus_per_kib_ns;
-        let flash_ns = |cost: &Cost| {
-            let once_ns = cost.base_ns + cost.jitter_ns + cost.jump_ns + slow(cost.slow_ns);
-            once_ns + kib * cost.per_kib_ns + bus_ns
-        };
-        match op {
-            Op::Read => Work { ns: flash_ns(&self.read), ..Work::default() },
-            Op::Write if kib <= self.cache.kib => {
-                let ns = self.cache.base_ns + kib * self.cache.per_kib_ns;
-                let ns = ns + bus_ns + self.card.status_ns;
-                Work { ns, cached_kib: kib, cached_writes: 1, ..Work::default() }
-            }
-            Op::Write | Op::DurableWrite => {
-                let ns = flash_ns(&self.write) + self.card.status_ns;
-                Work { ns, written_kib: kib, ..Work::default() }
-            }
-            Op::Discard => {
-                let ns = self.erase.base_ns + kib * self.erase.per_kib_ns;
-                Work { ns, ..Work::default() }
-            }
-        }
-    }
-
-    /// The limit of the time of any command up to a size, without stalls: base, and per KiB, in ns.
-    /// Declared tasks depend on it.
-    pub fn limit(&self, op: Op) -> (u64, u64) {
-        let flash_op = if op == Op::Write { Op::DurableWrite } else { op };
-        let base_ns = self.command(flash_op, 0).ns;
-        let per_kib_ns = self.command(flash_op, 1).ns - base_ns;
-        if op != Op::Write || !self.has_cache() {
-            return (base_ns, per_kib_ns);
-        }
-        let cached_ns = self.cache.per_kib_ns + self.card.bus_per_kib_ns;
-        (base_ns.max(self.cache.base_ns + self.card.status_ns), per_kib_ns.max(cached_ns))
-    }
-
-    /// The additional time of such a command if it is not adjacent to the previous one.
-    pub fn jump_ns(&self, op: Op) -> u64 {
-        match op {
-            Op::Read => self.read.jump_ns,
-            Op::Write | Op::DurableWrite => self.write.jump_ns,
-            Op::Discard => 0,
-        }
-    }
-
-    /// The times that k2's look-ahead uses for such a command on the flash, in ns: its duration
-    /// without delays, and its longest additional time except for pauses. `None`: not measured.
-    pub fn model_ns(&self, op: Op, kib: u64) -> Option<(u64, u64)> {
-        let (cost, status_ns) = match op {
-            Op::Read => (&self.read, 0),
-            _ if !self.has_writes => return None,
-            _ => (&self.write, self.card.status_ns),
-        };
-        let usual_ns =
-            cost.base_ns + kib * (cost.per_kib_ns + self.card.bus_per_kib_ns) + status_ns;
-        let slow_ns = if self.slow.length_us > 0 { cost.slow_ns } else { 0 };
-        Some((usual_ns, cost.jump_ns + cost.jitter_ns + slow_ns))
-    }
-
-    /// A flush, without the time to write back the cache, which [`Device::stalls_ns`] adds.
-    pub fn flush(&self) -> Work {
-        Work { ns: self.flush.base_ns, flushes: 1, ..Work::default() }
-    }
-
     /// The largest write of up to `kib` that goes into the cache; 0: none.
     pub fn cached_kib_max(&self, kib: u64) -> u64 {
         kib.min(self.cache.kib)
@@ -207,12 +153,6 @@ impl Device {
     /// Whether the times of writes are known.
     pub fn has_writes(&self) -> bool {
         self.has_writes
-    }
-
-    /// Whether writes end in a volatile cache, so that the kernel sends a flush after each durable
-    /// one.
-    pub fn has_cache(&self) -> bool {
-        self.cache.kib > 0
     }
 
     /// The largest amount of data that can be written, to the flash or into the cache, in this

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parses the file of a device: a spec of the lab, or a profile of `steady probe`.
+//! The tables in the file of a device: a spec of the lab, or a profile of `steady probe`.
 
 use serde::Deserialize;
 use serde::de::Deserializer;
 use steadyio_core::range::bounded;
-
-use super::checks;
-use crate::BoundError;
 
 /// The supported schemas: that of the lab's devices, and that of `steady probe`.
 pub const DEVICE_SCHEMAS: [&str; 2] = ["steadyio.device/1", "steadyio.profile/1"];
@@ -227,34 +224,18 @@ impl Default for Cache {
 }
 
 impl Device {
-    /// Reads and checks the file of a card, for which bounds exist.
-    pub fn parse(text: &str) -> Result<Device, BoundError> {
-        let device = Device::parse_any(text)?;
-        checks::is_card(&device).map_err(|fault| fault.in_file(text))?;
-        Ok(device)
-    }
-
-    /// Reads the file of any disk. Its usual times are valid even without a bound.
-    pub fn parse_any(text: &str) -> Result<Device, BoundError> {
-        let loose: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| BoundError(error.to_string()))?;
-        checks::kind(&loose).map_err(|fault| fault.in_file(text))?;
-        let mut device: Device =
-            toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
-        device.has_writes = loose.contains_key("write");
-        checks::all(&device).map_err(|fault| fault.in_file(text))?;
-        if device.is_profile() {
-            device.take_limits();
-        }
-        Ok(device)
-    }
-
     pub(super) fn is_profile(&self) -> bool {
         self.schema == DEVICE_SCHEMAS[1]
     }
 
+    /// Whether writes end in a volatile cache, so that the kernel sends a flush after each durable
+    /// one.
+    pub fn has_cache(&self) -> bool {
+        self.cache.kib > 0
+    }
+
     /// A profile has the usual times in the places of a spec's limits.
-    fn take_limits(&mut self) {
+    pub(super) fn take_limits(&mut self) {
         let seen = &self.seen.write;
         if let (Some(kib), Some(ns)) = (seen.pause_kib_min, seen.pause_ns_max) {
             self.write.pause_kib = self.write.pause_kib.min(kib).max(1);
