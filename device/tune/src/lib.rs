@@ -8,13 +8,14 @@
 //!
 //! In reading order, the modules that measure nothing: [`goal`] has the goal, [`grid`] the
 //! candidates, [`search`] selects the next to measure and the best, [`confidence`] computes the
-//! interval of a quantile. Then [`knob`] has the knobs with their values, [`run`] measures with
-//! `steadyio-bench`, and [`report`] is the result.
+//! interval of a quantile. Then [`knob`] has the knobs with their values, `plan` the request and
+//! its workload, [`run`] measures with `steadyio-bench`, and [`report`] is the result.
 
 pub mod confidence;
 pub mod goal;
 pub mod grid;
 pub mod knob;
+mod plan;
 pub mod report;
 pub mod run;
 pub mod search;

@@ -11,7 +11,7 @@ use steadyio_core::value::Value;
 
 use crate::confidence::{CONFIDENCE_PERCENT, samples_needed};
 use crate::goal::{Figures, Goal, Limit, Wanted};
-use crate::run::{Sample, Tune};
+use crate::plan::Tune;
 use crate::search::{Quantity, Search};
 
 /// The schema that this version writes.
@@ -114,6 +114,16 @@ pub struct Pick {
     pub commands: Vec<String>,
     /// Whether they were set.
     pub is_applied: bool,
+}
+
+/// The result of one measurement.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    pub figures: Figures,
+    /// The number of real-time I/Os for its quantile.
+    pub samples: u64,
+    /// The number of failed I/Os.
+    pub errors: u64,
 }
 
 /// The results of a run.
