@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads and writes contents in pieces, because an extent may be larger than memory.
-//! [`Store::begin_load`] and `begin_unload` return the two types.
+//! Loads and replaces the contents of extents, also in pieces, because an extent may be larger than
+//! memory. `steady store` and `capi` call it.
 
 use crc32fast::Hasher;
-use steadyio_core::memory::AlignedBuffer;
 
 use crate::error::{StoreError, io_error};
 use crate::format::BLOCK;
@@ -16,8 +15,55 @@ use crate::store::Store;
 const GUARDED_BYTES: u64 = 4 << 20;
 
 /// Checks for whole blocks at a block-aligned address, because nothing is copied.
-pub(crate) fn check_alignment(what: &'static str, value: u64) -> Result<(), StoreError> {
+fn check_alignment(what: &'static str, value: u64) -> Result<(), StoreError> {
     if value % BLOCK_BYTES == 0 { Ok(()) } else { Err(StoreError::Alignment { what, value }) }
+}
+
+impl<S: Storage> Store<S> {
+    /// Fills the buffer with an extent's contents and returns their length. The buffer must have
+    /// room for them rounded up to whole blocks.
+    pub fn load(&mut self, id: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
+        let needed_bytes = self.extent(id)?.valid_bytes.next_multiple_of(BLOCK_BYTES);
+        let buffer_bytes = buffer.len() as u64;
+        let short = StoreError::Buffer { id, buffer_bytes, needed_bytes };
+        let needed = usize::try_from(needed_bytes).ok();
+        let Some(blocks) = needed.and_then(|needed| buffer.get_mut(..needed)) else {
+            return Err(short);
+        };
+        Ok(self.begin_load(id)?.next(blocks)?.len())
+    }
+
+    /// Like [`Store::load`], in pieces.
+    pub fn begin_load(&mut self, id: u64) -> Result<Loading<'_, S>, StoreError> {
+        let extent = self.extent(id)?;
+        Ok(Loading::new(self, id, extent))
+    }
+
+    /// Replaces an extent's contents, and makes them and all staged changes durable.
+    pub fn unload(&mut self, id: u64, contents: &[u8]) -> Result<(), StoreError> {
+        self.write(id, contents)?;
+        self.flush()
+    }
+
+    /// Replaces an extent's contents. Staged.
+    pub fn write(&mut self, id: u64, contents: &[u8]) -> Result<(), StoreError> {
+        let (bytes, extent_bytes) = (contents.len() as u64, self.extent(id)?.bytes);
+        if bytes > extent_bytes {
+            return Err(StoreError::TooLong { id, bytes, extent_bytes });
+        }
+        if bytes > 0 {
+            check_alignment("address of the contents", contents.as_ptr() as u64)?;
+        }
+        let mut unloading = self.begin_unload(id)?;
+        unloading.append(contents)?;
+        unloading.finish()
+    }
+
+    /// Like [`Store::write`], in pieces. Staged contents of this extent are discarded.
+    pub fn begin_unload(&mut self, id: u64) -> Result<Unloading<'_, S>, StoreError> {
+        let extent = self.make_room(id)?;
+        Ok(Unloading::new(self, id, extent))
+    }
 }
 
 /// New contents of an extent, which become valid when they are finished and flushed. Dropped
@@ -35,7 +81,7 @@ pub struct Unloading<'a, S: Storage> {
 
 impl<'a, S: Storage> Unloading<'a, S> {
     /// `extent` has its new place, and no contents yet.
-    pub(crate) fn new(store: &'a mut Store<S>, id: u64, extent: Extent) -> Unloading<'a, S> {
+    fn new(store: &'a mut Store<S>, id: u64, extent: Extent) -> Unloading<'a, S> {
         let crc = extent.crc.map(|_| Hasher::new());
         Unloading { store, id, extent, crc, unguarded_bytes: 0 }
     }
@@ -94,7 +140,7 @@ pub struct Loading<'a, S: Storage> {
 }
 
 impl<'a, S: Storage> Loading<'a, S> {
-    pub(crate) fn new(store: &'a mut Store<S>, id: u64, extent: Extent) -> Loading<'a, S> {
+    fn new(store: &'a mut Store<S>, id: u64, extent: Extent) -> Loading<'a, S> {
         let crc = extent.crc.map(|_| Hasher::new());
         Loading { store, id, extent, read_bytes: 0, crc }
     }
@@ -143,9 +189,4 @@ impl<'a, S: Storage> Loading<'a, S> {
             _ => Ok(()),
         }
     }
-}
-
-/// A buffer for a block that the contents fill partly.
-pub(crate) fn one_block() -> Result<AlignedBuffer, StoreError> {
-    Ok(AlignedBuffer::new(BLOCK, false)?)
 }

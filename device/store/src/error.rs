@@ -5,12 +5,12 @@ use std::io;
 
 use steadyio_core::memory::MemoryError;
 
-use crate::examine::Problem;
 use crate::format::VERSION;
 use crate::format::geometry::GeometryError;
 use crate::format::records::ENTRIES_MAX;
 use crate::format::superblock::NoSuperblock;
 use crate::places::Free;
+use crate::problem::Problem;
 use crate::storage::BLOCK_BYTES;
 
 /// One variant for each rule.

@@ -21,6 +21,7 @@ pub mod error;
 pub mod examine;
 pub mod format;
 pub mod places;
+mod problem;
 pub mod repair;
 pub mod storage;
 pub mod store;

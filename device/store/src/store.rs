@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An open store: extents are made, loaded, changed and deleted. `steady store` and `capi` use it.
+//! An open store: extents are made and deleted here, and `contents` loads and changes them. `steady
+//! store` and `capi` use it.
 //!
 //! Changes are staged: this store shows them at once, and the next [`Store::flush`] makes all of
 //! them durable, or none. Durable contents are never overwritten: a place becomes free only after
@@ -12,15 +13,30 @@ use std::collections::BTreeMap;
 
 use steadyio_core::memory::AlignedBuffer;
 
-use crate::contents::{Loading, Unloading, check_alignment, one_block};
 use crate::error::StoreError;
 use crate::examine::{Current, Examined, Problem, examine};
+use crate::format::BLOCK;
 use crate::format::geometry::Geometry;
 use crate::format::records::{ENTRIES_MAX, Extent};
 use crate::places::{Free, Places};
 use crate::storage::{BLOCK_BYTES, Commands, Storage};
 
-pub use self::make::StoreOptions;
+/// The options of a new store.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreOptions {
+    /// The alignment of extents, best a multiple of the device's erase unit; None: the device's
+    /// preference, else 1 MiB.
+    pub align_bytes: Option<u64>,
+    pub extents_max: u32,
+    /// The number of flushes between two snapshots of all records.
+    pub log_blocks: u32,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions { align_bytes: None, extents_max: 1_000, log_blocks: 32 }
+    }
+}
 
 /// The options of a new extent.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +112,7 @@ impl<S: Storage> Store<S> {
         let current = current.unwrap_or_default();
         Ok(Store {
             storage,
-            block: one_block()?,
+            block: AlignedBuffer::new(BLOCK, false)?,
             geometry,
             current,
             epoch_max,
@@ -249,47 +265,9 @@ impl<S: Storage> Store<S> {
         Ok(())
     }
 
-    /// Fills the buffer with an extent's contents and returns their length. The buffer must have
-    /// room for them rounded up to whole blocks.
-    pub fn load(&mut self, id: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
-        let needed_bytes = self.extent(id)?.valid_bytes.next_multiple_of(BLOCK_BYTES);
-        let buffer_bytes = buffer.len() as u64;
-        let short = StoreError::Buffer { id, buffer_bytes, needed_bytes };
-        let needed = usize::try_from(needed_bytes).ok();
-        let Some(blocks) = needed.and_then(|needed| buffer.get_mut(..needed)) else {
-            return Err(short);
-        };
-        Ok(self.begin_load(id)?.next(blocks)?.len())
-    }
-
-    /// Like [`Store::load`], in pieces.
-    pub fn begin_load(&mut self, id: u64) -> Result<Loading<'_, S>, StoreError> {
-        let extent = self.extent(id)?;
-        Ok(Loading::new(self, id, extent))
-    }
-
-    /// Replaces an extent's contents, and makes them and all staged changes durable.
-    pub fn unload(&mut self, id: u64, contents: &[u8]) -> Result<(), StoreError> {
-        self.write(id, contents)?;
-        self.flush()
-    }
-
-    /// Replaces an extent's contents. Staged.
-    pub fn write(&mut self, id: u64, contents: &[u8]) -> Result<(), StoreError> {
-        let (bytes, extent_bytes) = (contents.len() as u64, self.extent(id)?.bytes);
-        if bytes > extent_bytes {
-            return Err(StoreError::TooLong { id, bytes, extent_bytes });
-        }
-        if bytes > 0 {
-            check_alignment("address of the contents", contents.as_ptr() as u64)?;
-        }
-        let mut unloading = self.begin_unload(id)?;
-        unloading.append(contents)?;
-        unloading.finish()
-    }
-
-    /// Like [`Store::write`], in pieces. Staged contents of this extent are discarded.
-    pub fn begin_unload(&mut self, id: u64) -> Result<Unloading<'_, S>, StoreError> {
+    /// Makes room for new contents of an extent, and discards its staged ones. Returns the extent
+    /// with its new place, and no contents yet.
+    pub(crate) fn make_room(&mut self, id: u64) -> Result<Extent, StoreError> {
         self.room_for(id)?;
         self.extent(id)?;
         let empty =
@@ -306,7 +284,7 @@ impl<S: Storage> Store<S> {
             }
         };
         self.before_contents()?;
-        Ok(Unloading::new(self, id, extent))
+        Ok(extent)
     }
 
     /// A durable extent, with a place for new contents.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, major, minor};
 
-use super::file::{Access, OpenError, retried};
+use super::access::{Access, OpenError, retried};
 
 /// `linux/loop.h`
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;

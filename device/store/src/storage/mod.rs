@@ -2,6 +2,7 @@
 //! The storage of a store: a trait for a device or file that is read and written at aligned places,
 //! and flushed. `Store` is generic over it; tests implement it with simulated power cuts.
 
+mod access;
 mod aliases;
 mod chardisk;
 pub mod file;

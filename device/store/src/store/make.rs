@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use steadyio_core::memory::AlignedBuffer;
 
-use super::Store;
+use super::{Store, StoreOptions};
 use crate::error::{StoreError, io_error};
 use crate::format::geometry::Geometry;
 use crate::format::records::{self, Head};
@@ -18,23 +18,6 @@ use crate::storage::{BLOCK_BYTES, Storage};
 const CLEARED_BYTES: u64 = 128 << 10;
 /// The alignment for a device that reports none.
 const ALIGN_BYTES: u64 = 1 << 20;
-
-/// The options of a new store.
-#[derive(Debug, Clone, Copy)]
-pub struct StoreOptions {
-    /// The alignment of extents, best a multiple of the device's erase unit; None: the device's
-    /// preference, else 1 MiB.
-    pub align_bytes: Option<u64>,
-    pub extents_max: u32,
-    /// The number of flushes between two snapshots of all records.
-    pub log_blocks: u32,
-}
-
-impl Default for StoreOptions {
-    fn default() -> StoreOptions {
-        StoreOptions { align_bytes: None, extents_max: 1_000, log_blocks: 32 }
-    }
-}
 
 impl<S: Storage> Store<S> {
     /// Makes an empty store over the present contents, which the caller must have checked.
