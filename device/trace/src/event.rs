@@ -6,7 +6,6 @@
 //! up.
 
 pub use super::calls::Call;
-use super::sched::{Switch, Waking};
 
 /// One event. Sources give them in time order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +156,49 @@ pub enum Driver {
     Mmc,
     Nvme,
     Scsi,
+}
+
+/// A thread as sched events describe it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedTask {
+    /// The thread's number; 0 is idle.
+    pub pid: u32,
+    pub comm: Comm,
+    /// The kernel's priority. Negative: deadline. 0 to 99: real-time, 99 the lowest. From 100 on:
+    /// nice + 120.
+    pub prio: i32,
+}
+
+/// `sched:sched_switch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    pub prev: SchedTask,
+    /// Whether the previous thread is still runnable: it was preempted, or yielded. Otherwise it
+    /// sleeps.
+    pub runnable: bool,
+    pub next: SchedTask,
+}
+
+/// `sched:sched_waking`, or `sched_wakeup`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waking {
+    pub woken: SchedTask,
+    /// The waker's context; `None` if the source does not show it.
+    pub context: Option<Context>,
+    /// The end of the request whose completion woke the thread. No source shows this; `follow`
+    /// finds it.
+    pub completed_ns: Option<u64>,
+}
+
+/// The context that a CPU is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+pub enum Context {
+    Thread,
+    /// A softirq, on top of that thread or in it (ksoftirqd).
+    Softirq,
+    /// An interrupt, on top of that thread.
+    Interrupt,
 }
 
 /// The major number of MMC cards.

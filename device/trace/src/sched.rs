@@ -4,56 +4,15 @@
 
 use std::collections::HashMap;
 
-use super::event::{Comm, Event, EventKind};
+use super::event::{Event, EventKind};
 
-/// A thread as sched events describe it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SchedTask {
-    /// The thread's number; 0 is idle.
-    pub pid: u32,
-    pub comm: Comm,
-    /// The kernel's priority. Negative: deadline. 0 to 99: real-time, 99 the lowest. From 100 on:
-    /// nice + 120.
-    pub prio: i32,
-}
+pub use super::event::{Context, SchedTask, Switch, Waking};
 
 impl SchedTask {
     fn is_of_nobody(&self) -> bool {
         let names: [&[u8]; 4] = [b"kworker/", b"ksoftirqd/", b"rcu", b"migration/"];
         self.pid == 0 || names.iter().any(|name| self.comm.as_bytes().starts_with(name))
     }
-}
-
-/// `sched:sched_switch`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Switch {
-    pub prev: SchedTask,
-    /// Whether the previous thread is still runnable: it was preempted, or yielded. Otherwise it
-    /// sleeps.
-    pub runnable: bool,
-    pub next: SchedTask,
-}
-
-/// `sched:sched_waking`, or `sched_wakeup`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waking {
-    pub woken: SchedTask,
-    /// The waker's context; `None` if the source does not show it.
-    pub context: Option<Context>,
-    /// The end of the request whose completion woke the thread. No source shows this; `follow`
-    /// finds it.
-    pub completed_ns: Option<u64>,
-}
-
-/// The context that a CPU is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-pub enum Context {
-    Thread,
-    /// A softirq, on top of that thread or in it (ksoftirqd).
-    Softirq,
-    /// An interrupt, on top of that thread.
-    Interrupt,
 }
 
 /// Switches, wakeups and losses of a trace, in the order of their time.

@@ -4,9 +4,9 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Event, EventKind};
+use crate::event::{Event, EventKind, Waking};
 use crate::io::OfThread;
-use crate::sched::{Sched, Waking};
+use crate::sched::Sched;
 
 /// The longest time of a request's completion. A later wakeup has another reason.
 const COMPLETION_NS_MAX: u64 = 1_000_000;

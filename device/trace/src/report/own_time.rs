@@ -12,8 +12,9 @@ use super::thread_time::{Woken, had_cpu};
 use super::waited_for::WaitedFor;
 use super::waiting::{Wait, Waiting, length};
 use super::words::{by, count, request_text, thread, us};
+use crate::event::SchedTask;
 use crate::intervals::Intervals;
-use crate::sched::{Sched, SchedTask};
+use crate::sched::Sched;
 
 /// The causes by span and kind of wait. In `idle`, no request of the I/O was queued or in flight.
 pub fn causes(waiting: &Waiting, item: &Item, idle: &Intervals) -> Vec<Cause> {

@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::by_key;
-use crate::event::{Comm, Event, EventKind};
-use crate::sched::{Context, Sched, SchedTask, Switch, Waking};
+use crate::event::{Comm, Context, Event, EventKind, SchedTask, Switch, Waking};
+use crate::sched::Sched;
 
 /// A period in which a thread kept one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

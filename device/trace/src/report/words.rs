@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{Call, Dev};
+use crate::event::{Call, Context, Dev};
 use crate::io::{Io, Origin, Request};
-use crate::sched::Context;
 
 /// The names of devices, as far as known.
 pub type Names = BTreeMap<Dev, String>;

@@ -4,15 +4,7 @@
 use super::text::Text;
 use super::trace_dat;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// ftrace's `trace` or `trace_pipe`, or the output of `trace-cmd report`.
-    Ftrace,
-    /// The output of `perf script`.
-    Perf,
-    /// The file of `trace-cmd record`.
-    TraceDat,
-}
+pub use super::text::Format;
 
 /// The number of bytes at the beginning of a file that suffice to detect its format.
 pub const HEAD_BYTES: usize = 1 << 18;

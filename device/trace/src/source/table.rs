@@ -12,10 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::commands::{mmc_done, mmc_start, nvme, scsi};
 use super::fields::{Fields, bare};
-use super::text::Pattern;
+use super::text::pattern::Pattern;
 use crate::calls::{CALLS, CallEvents};
-use crate::event::{EventKind, Extent, Op};
-use crate::sched::{Context, SchedTask, Switch, Waking};
+use crate::event::{Context, EventKind, Extent, Op, SchedTask, Switch, Waking};
 use Need::{Files, Fine, Summary, Threads};
 
 /// The level of detail of a trace.

@@ -9,10 +9,8 @@ mod workers;
 use std::collections::HashMap;
 
 use super::sink::{Key, OpenIo, Share, Sink};
-use crate::event::{Call, Event, EventKind, Extent, Kind};
+use crate::event::{Call, Event, EventKind, Extent, Kind, Switch};
 use crate::io::{Io, Origin, Processes};
-use crate::sched::Switch;
-use uring::Operation;
 use workers::Pool;
 
 #[derive(Debug)]
@@ -43,6 +41,21 @@ struct Caller {
     unreaped: Vec<Key>,
     /// Whether the thread was started within the trace.
     born: bool,
+}
+
+/// An operation of io_uring.
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    pid: u32,
+    /// Whether the kernel's polling thread submitted it. That thread makes no calls that could
+    /// reap.
+    by_sq_thread: bool,
+    /// The I/O of this operation.
+    key: Key,
+    /// How often it was queued to workers. If never, the submitting thread executes it.
+    handed: u32,
+    /// The first operation of its chain.
+    head: Option<Key>,
 }
 
 #[derive(Debug, Default)]

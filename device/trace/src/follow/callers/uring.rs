@@ -2,25 +2,11 @@
 //! Operations of io_uring, from their submission to the call that reaps them. `callers` calls it
 //! for each event of io_uring.
 
-use super::Callers;
 use super::workers::{Finding, Pool, Whose};
+use super::{Callers, Operation};
 use crate::event::{Call, Event, EventKind};
 use crate::follow::sink::{Key, Sink};
 use crate::io::Io;
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Operation {
-    pub pid: u32,
-    /// Whether the kernel's polling thread submitted it. That thread makes no calls that could
-    /// reap.
-    by_sq_thread: bool,
-    /// The I/O of this operation.
-    key: Key,
-    /// How often it was queued to workers. If never, the submitting thread executes it.
-    handed: u32,
-    /// The first operation of its chain.
-    head: Option<Key>,
-}
 
 impl Callers {
     pub(super) fn pool(&mut self, submitter: u32) -> &mut Pool {

@@ -10,16 +10,14 @@ mod results;
 
 use std::collections::HashMap;
 
-pub(super) use open_io::OpenIo;
+pub(super) use open_io::{Key, OpenIo};
 pub(super) use results::{Ambiguity, Results};
 
 use super::seen::Seen;
 use crate::event::{Call, Comm};
 use crate::io::{Io, Origin};
-use open_io::{OpenKind, Part, Work};
-
-/// The number of an I/O or commit. No number is used twice.
-pub(super) type Key = u64;
+use open_io::{OpenKind, Work};
+use results::Part;
 
 /// A bio's claim on its request.
 #[derive(Clone, Copy, Debug)]

@@ -2,10 +2,13 @@
 //! An I/O or a journal's commit in progress, and the requests that an I/O asked for and waited for.
 //! `sink` holds these.
 
-use super::{Key, Results};
+use super::results::{Part, Results};
 use crate::event::Dev;
 use crate::intervals::Intervals;
 use crate::io::{Io, Request, Spans};
+
+/// The number of an I/O or commit. No number is used twice.
+pub(in crate::follow) type Key = u64;
 
 /// The known requests of an I/O or commit.
 #[derive(Debug, Default)]
@@ -47,16 +50,6 @@ pub(super) enum OpenKind {
     /// A placeholder for requests of one of several I/Os.
     Placeholder,
     PlaceholderOf(Key),
-}
-
-/// A request from the view of one task.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    pub request: usize,
-    pub from_ns: u64,
-    pub ahead: bool,
-    /// Whether this task's bio was the request's first.
-    pub first: bool,
 }
 
 impl OpenIo {
@@ -132,18 +125,5 @@ impl Work {
         if !self.parts.last_mut().is_some_and(|last| last.is_joined_by(&part)) {
             self.parts.push(part);
         }
-    }
-}
-
-impl Part {
-    /// Merges the other part into this one if both belong to one request. Returns whether they do.
-    pub fn is_joined_by(&mut self, other: &Part) -> bool {
-        let same = self.request == other.request;
-        if same {
-            self.from_ns = self.from_ns.min(other.from_ns);
-            self.ahead &= other.ahead;
-            self.first |= other.first;
-        }
-        same
     }
 }

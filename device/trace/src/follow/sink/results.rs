@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use super::open_io::Part;
 use crate::io::{Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
 
 /// The number of unmatched requests to keep in full.
@@ -20,6 +19,29 @@ pub(in crate::follow) enum Ambiguity {
     Loss,
     /// Events contradict each other.
     Odd(&'static str),
+}
+
+/// A request from the view of one task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub request: usize,
+    pub from_ns: u64,
+    pub ahead: bool,
+    /// Whether this task's bio was the request's first.
+    pub first: bool,
+}
+
+impl Part {
+    /// Merges the other part into this one if both belong to one request. Returns whether they do.
+    pub fn is_joined_by(&mut self, other: &Part) -> bool {
+        let same = self.request == other.request;
+        if same {
+            self.from_ns = self.from_ns.min(other.from_ns);
+            self.ahead &= other.ahead;
+            self.first |= other.first;
+        }
+        same
+    }
 }
 
 /// A result is `None` once it is withdrawn.

@@ -6,7 +6,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::Options;
+use super::options::Options;
 use crate::event::Dev;
 use crate::source::decode::Decoder;
 use crate::source::format::Format;

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use steadyio_core::kernel::Kernel;
 
 use super::cpu_data::CpuData;
+use super::devices;
 use super::enable::{Enabled, EnabledEvent, Unreadable};
-use super::{Options, Trigger, devices};
+use super::options::{Options, Trigger};
 use crate::source::decode::Decoder;
 use crate::source::format::{Format, PageFormat};
 use crate::source::table::{self, Detail};

@@ -12,7 +12,8 @@ use std::thread;
 
 use rustix::thread::gettid;
 
-use super::{add_pids, because};
+use super::add_pids;
+use super::errors::because;
 use crate::source::pid_namespace;
 use crate::source::tracefs::{Instance, Tracefs};
 

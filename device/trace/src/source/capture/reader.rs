@@ -21,9 +21,10 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 use steadyio_core::scheduling::set_fifo;
 
 use super::cpu_data::{CpuData, bytes, in_memory};
+use super::errors::because;
 use super::folder::{Moment, create_pages, remove_pages};
+use super::options::Options;
 use super::watch::{Interval, Slow, Watch};
-use super::{Options, because};
 use crate::source::tracefs::Instance;
 
 /// The requested capacity of the pipe. The system may grant less.

@@ -7,10 +7,9 @@
 //! different CPUs are not read in time order, so an end may come before its beginning.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
-use super::Options;
 use super::cpu_data::{CpuData, page_at};
+use super::options::Options;
 use crate::event::{Call, Class, Dev, Event, EventKind, Extent};
 use crate::report::distribution::Distribution;
 use crate::report::words::us;
@@ -18,18 +17,10 @@ use crate::source::decode::Decoder;
 use crate::source::ring::{self, Entry};
 use Mark::{Begun, Ended};
 
+pub use super::options::Trigger;
+
 /// The number of unpaired events to keep. With more, all of them are stale.
 const OPEN_MAX: usize = 65_536;
-
-/// The condition that ends the tracing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// An I/O takes longer than this. With a class, only requests of this class count; the class of
-    /// a call is unknown.
-    Above(Duration, Option<Class>),
-    /// k2 reports a late real-time request.
-    Late,
-}
 
 impl Trigger {
     fn has_fired(self, took: Took) -> bool {

@@ -8,8 +8,8 @@
 
 use std::borrow::Cow;
 
-use super::scan::{Scan, number};
-use super::{Head, Line, NAME_BYTES_MAX, found};
+use super::scan::{NAME_BYTES_MAX, Scan, found, number};
+use super::{Head, Line};
 
 /// Parses one line. `overwritten`: the heading said that events were overwritten before the file
 /// was read.

@@ -5,7 +5,7 @@
 //! every line that it cannot parse completely. `files` opens one per file.
 
 mod ftrace;
-mod pattern;
+pub(super) mod pattern;
 mod perf;
 mod scan;
 
@@ -13,22 +13,28 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
 
-pub(super) use pattern::Pattern;
-
-use super::detect::Format;
 use super::fields::Fields;
 use super::table;
 use super::{Position, Problem};
-use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
-use crate::sched::{Context, Waking};
+use crate::event::{Comm, Context, Event, EventKind, UNKNOWN_CPU, Waking};
+use scan::found;
 
 /// No line of a trace is longer.
 const LINE_LENGTH_MAX: usize = 64 * 1024;
 /// The number of events that are held back until an earlier one can no longer come. Tools that
 /// merge the events of running CPUs can print neighbours in the wrong order.
 const HELD_BACK: usize = 1024;
-/// The kernel's limit of a thread's name.
-const NAME_BYTES_MAX: usize = 15;
+
+/// The format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// ftrace's `trace` or `trace_pipe`, or the output of `trace-cmd report`.
+    Ftrace,
+    /// The output of `perf script`.
+    Perf,
+    /// The file of `trace-cmd record`.
+    TraceDat,
+}
 
 enum Line<'a> {
     /// A heading, or an empty line.
@@ -77,15 +83,6 @@ impl Head {
             _ => None,
         });
         Head { context, ..self }
-    }
-}
-
-/// For errors: the text that was found instead of the expected one, up to 40 bytes, printable.
-fn found(text: &[u8]) -> String {
-    match text {
-        [] => "at the end of the line".to_owned(),
-        _ if text.len() > 40 => format!("at `{}…`", text[..40].escape_ascii()),
-        _ => format!("at `{}`", text.escape_ascii()),
     }
 }
 

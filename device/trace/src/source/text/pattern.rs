@@ -6,8 +6,7 @@
 //! read and dropped, and `{*}` matches anything. The whole line must match. Regular expressions
 //! took most of the time that a long trace needs.
 
-use super::scan::Scan;
-use super::{NAME_BYTES_MAX, found};
+use super::scan::{NAME_BYTES_MAX, Scan, found};
 
 /// The values of a line, by the number of the field.
 pub type Values<'a> = [Option<&'a [u8]>; 8];

@@ -5,8 +5,8 @@
 //! A line is `COMM TID [CPU] TIME: SYSTEM:NAME: VALUES`, with `TID` or `PID/TID`. The TID is -1
 //! once a thread has exited.
 
-use super::scan::{Scan, number};
-use super::{Head, Line, NAME_BYTES_MAX, found};
+use super::scan::{NAME_BYTES_MAX, Scan, found, number};
+use super::{Head, Line};
 
 pub fn read(line: &[u8]) -> Result<Line<'_>, String> {
     match line {

@@ -3,6 +3,18 @@
 
 use std::str::FromStr;
 
+/// The kernel's limit of a thread's name.
+pub const NAME_BYTES_MAX: usize = 15;
+
+/// For errors: the text that was found instead of the expected one, up to 40 bytes, printable.
+pub fn found(text: &[u8]) -> String {
+    match text {
+        [] => "at the end of the line".to_owned(),
+        _ if text.len() > 40 => format!("at `{}…`", text[..40].escape_ascii()),
+        _ => format!("at `{}`", text.escape_ascii()),
+    }
+}
+
 /// The rest of a line. Each method removes the part that it finds at the beginning; after a
 /// failure, the parts before it stay removed.
 #[derive(Clone, Copy, Debug)]
