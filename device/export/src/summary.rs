@@ -15,6 +15,8 @@ use steadyio_recorder::mcap::sectors::Unreadable;
 use crate::selection::Selection;
 use crate::survey::{Survey, UnreadableSegment};
 
+pub use crate::survey::IncidentSummary;
+
 pub const SCHEMA: &str = "steadyio.export/1";
 
 /// Recorded data that is not in the export.
@@ -283,15 +285,6 @@ impl LossSummary {
     pub(crate) fn of(Loss { place, messages, at_most, .. }: &Loss) -> LossSummary {
         LossSummary { place: place.clone(), messages: *messages, at_most: *at_most }
     }
-}
-
-/// The part of an incident that the pool has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct IncidentSummary {
-    pub name: String,
-    pub segments: usize,
-    /// The number of its segments that are not in the pool, or cannot be read.
-    pub missing_segments: usize,
 }
 
 /// A segment that cannot be read.

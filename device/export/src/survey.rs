@@ -12,6 +12,7 @@ use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::incident::Incident;
@@ -21,7 +22,6 @@ use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::reading::{Found, Readable, read};
 
 use crate::selection::Selection;
-use crate::summary::IncidentSummary;
 
 /// A segment with messages.
 #[derive(Debug, Clone)]
@@ -65,6 +65,15 @@ fn last_ns(blocks: &[BlockSpan]) -> Option<u64> {
 pub struct UnreadableSegment {
     pub path: PathBuf,
     pub why: String,
+}
+
+/// The part of an incident that the pool has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IncidentSummary {
+    pub name: String,
+    pub segments: usize,
+    /// The number of its segments that are not in the pool, or cannot be read.
+    pub missing_segments: usize,
 }
 
 /// The segments that can be exported.
