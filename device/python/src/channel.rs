@@ -10,7 +10,7 @@ use steadyio_capi::status::Status;
 
 use crate::bytes::with_bytes;
 use crate::errors::{Outcome, call};
-use crate::recorder::Core;
+use crate::recorder_core::Core;
 use crate::types::{self, Topic};
 
 /// A topic of a recorder, to append to. Made by Recorder.topic() and Recorder.declare().

@@ -17,6 +17,7 @@ mod fork;
 mod options;
 mod reading;
 mod recorder;
+mod recorder_core;
 mod types;
 mod waiting;
 

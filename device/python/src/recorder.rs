@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt::Write;
-use std::mem::{self, ManuallyDrop};
+use std::mem;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,15 +13,15 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use steadyio_capi::config::CConfig;
-use steadyio_capi::handle::{ChannelHandle, RecorderHandle};
+use steadyio_capi::handle::ChannelHandle;
 use steadyio_capi::stats::CStats;
 use steadyio_capi::status::Status;
 use steadyio_core::interrupt::Interrupt;
 
 use crate::channel::{Channel, account_of};
 use crate::errors::{Base, Outcome, call, invalid};
-use crate::fork::Process;
 use crate::options::{self, Keep, Options, no_config, one_of, units, whole};
+use crate::recorder_core::Core;
 use crate::types::{self, Topic};
 use crate::waiting::wait_for;
 
@@ -35,38 +35,6 @@ const WRITER_CPU: u32 = 2;
 const DISCARD_DAMAGED: u32 = 4;
 /// Topics with losses that an error names.
 const NAMED_MAX: usize = 5;
-
-/// The recorder of the C interface, and the process that it works in.
-pub struct Core {
-    handle: ManuallyDrop<RecorderHandle>,
-    process: Process,
-}
-
-impl Core {
-    pub fn check(&self) -> PyResult<()> {
-        self.process.check()
-    }
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        // In a child of fork() there is no thread to wait for, and the files are the parent's.
-        if self.process != Process::current() {
-            return;
-        }
-        // SAFETY: not used again.
-        let handle = unsafe { ManuallyDrop::take(&mut self.handle) };
-        let mut handle = Some(handle);
-        // It finishes, which waits for the device.
-        let dropped = Python::try_attach(|py| {
-            let handle = handle.take();
-            py.detach(|| drop(handle));
-        });
-        if dropped.is_none() {
-            drop(handle);
-        }
-    }
-}
 
 /// How many topics may be declared while recording, by default.
 const LATE_TOPICS: u32 = 16;
@@ -140,7 +108,7 @@ fn start(
         .as_ref()
         .map(|function| (note as _, ptr::from_ref::<Py<PyAny>>(function).cast_mut().cast()));
     let handle = options.open(&dir, context)?;
-    let core = Arc::new(Core { handle: ManuallyDrop::new(handle), process: Process::current() });
+    let core = Arc::new(Core::new(handle));
     let mut channels = BTreeMap::new();
     for topic in topics {
         let channel = add(py, &core, topic)?;
@@ -149,7 +117,7 @@ fn start(
     let stop = Interrupt::default();
     let (starting, told) = (Arc::clone(&core), stop.clone());
     // The function goes along, because it is called until the start has ended.
-    let work = move || (call(|| starting.handle.start_unless(&told)), noted).0;
+    let work = move || (call(|| starting.handle().start_unless(&told)), noted).0;
     let interrupt = || {
         stop.request();
         true
@@ -167,7 +135,7 @@ fn add(
     let mut added = None;
     let outcome = py.detach(|| {
         call(|| {
-            added = Some(core.handle.add_channel(config)?);
+            added = Some(core.handle().add_channel(config)?);
             Ok(Status::Ok)
         })
     });
@@ -284,7 +252,7 @@ impl Recorder {
         self.core.check()?;
         let timeout = Duration::from_millis(units("timeout_s", timeout_s, 1e3)?);
         let core = Arc::clone(&self.core);
-        let outcome = wait_for(py, move || call(|| core.handle.flush(timeout)), || false)?;
+        let outcome = wait_for(py, move || call(|| core.handle().flush(timeout)), || false)?;
         self.explained(outcome).done()
     }
 
@@ -301,7 +269,7 @@ impl Recorder {
         let work = move || {
             let mut covered = Duration::ZERO;
             let outcome = call(|| {
-                let (status, kept) = core.handle.keep_incident(&name, last)?;
+                let (status, kept) = core.handle().keep_incident(&name, last)?;
                 covered = kept;
                 Ok(status)
             });
@@ -321,7 +289,7 @@ impl Recorder {
         if mem::replace(&mut lock(&self.topics).finished, true) {
             return Ok(());
         }
-        let outcome = py.detach(|| call(|| self.core.handle.finish()));
+        let outcome = py.detach(|| call(|| self.core.handle().finish()));
         self.explained(outcome).done()
     }
 
@@ -338,7 +306,7 @@ impl Recorder {
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut found = None;
         call(|| {
-            let meters = self.core.handle.meters()?;
+            let meters = self.core.handle().meters()?;
             found = Some((CStats::from(meters.as_ref()), meters.trouble()));
             Ok(Status::Ok)
         })
