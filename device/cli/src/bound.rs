@@ -269,6 +269,15 @@ impl Row<'_> {
         ))
     }
 
+    /// The evidence for the computing time.
+    fn cpu_text(&self) -> Option<String> {
+        let FromTrace { thread, cpu_us, ios, jobs } = self.cpu.as_ref()?;
+        let (name, cpu) = (&self.task.name, ms(cpu_us * NS_PER_US));
+        Some(format!(
+            "{name}: cpu {cpu} ms per I/O, the most in {ios} I/Os ({jobs} jobs) of thread {thread}\n"
+        ))
+    }
+
     fn buffer_text(&self) -> Option<String> {
         let buffer = self.buffer()?;
         let (name, kib, kib_s) = (&self.task.name, buffer.kib(), buffer.kib_s());
@@ -354,7 +363,7 @@ fn document(report: &Report) -> Value {
     })
 }
 
-pub fn ms(ns: u64) -> String {
+fn ms(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
 }
 
@@ -399,10 +408,7 @@ fn text(device: &Device, set: &TaskSet, rows: &[Row], loss: &Option<Loss>) -> St
     };
     let mut text = format!("{} on {}, in ms: {verdict}\n", set.name, device.name);
     text += &align(&table, &WORDS);
-    for row in rows {
-        let Some(cpu) = &row.cpu else { continue };
-        text += &format!("{}: {}\n", row.task.name, cpu.text());
-    }
+    text.extend(rows.iter().filter_map(Row::cpu_text));
     text.extend(rows.iter().filter_map(Row::advice));
     text.extend(rows.iter().filter_map(Row::buffer_text));
     if let Some(loss) = loss {

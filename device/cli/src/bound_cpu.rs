@@ -11,8 +11,6 @@ use steadyio_bound::tasks::{Task, TaskSet};
 use steadyio_trace::report::distribution::Distribution;
 use steadyio_trace::report::record::TRACE_SCHEMA;
 
-use crate::bound::ms;
-
 /// With fewer jobs, the longest one seen means little.
 const JOBS_MIN: u64 = 100;
 
@@ -41,14 +39,6 @@ pub struct FromTrace {
     pub cpu_us: u64,
     pub ios: u64,
     pub jobs: u64,
-}
-
-impl FromTrace {
-    pub fn text(&self) -> String {
-        let FromTrace { thread, cpu_us, ios, jobs } = self;
-        let cpu = ms(cpu_us * 1_000);
-        format!("cpu {cpu} ms per I/O, the most in {ios} I/Os ({jobs} jobs) of thread {thread}")
-    }
 }
 
 /// Fills in `cpu_us` of the tasks that do not state it. Returns the evidence for each task; None if

@@ -12,8 +12,8 @@ use anyhow::{Context, bail};
 use steadyio_core::knobs::in_setting_order;
 use steadyio_core::value::Value;
 
-use super::unit::GROUP;
-use super::{Command, Service, power};
+use super::power;
+use super::unit::{GROUP, Start};
 use crate::power::PowerState;
 
 const RULES: &str = "etc/udev/rules.d";
@@ -31,6 +31,20 @@ pub struct Settings {
     pub power: Vec<PowerState>,
     /// Further lines, of an image.
     pub more_rules: String,
+}
+
+/// A service of a task.
+pub struct Service {
+    pub level: u64,
+    /// Of a declared task: how its command begins, and the command.
+    pub declares: Option<Command>,
+}
+
+pub struct Command {
+    pub start: Start,
+    pub with: String,
+    /// The unit of the disk's node, if udev makes it.
+    pub after: Option<String>,
 }
 
 /// A file as it is to be.

@@ -28,7 +28,6 @@ use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{Attributes, Queue, knob_attribute};
 use steadyio_core::value::Value;
 
-use crate::apply::unit::Start;
 use crate::bound::{percent, read};
 use crate::doctor::discarding;
 use crate::exit::{Failure, Status};
@@ -36,25 +35,11 @@ use crate::output::print;
 use crate::power::power_states;
 use crate::tune;
 use disk::Disk;
-use files::{Files, Kept, Knobs, Settings};
+use files::{Command, Files, Kept, Knobs, Service, Settings};
 
 const HELP: &str = "Exit status: 0 success (applied or printed); 1 failure; 2 usage error or \
 invalid file; 3 a task may miss its deadline (nothing was changed). After status 1, knobs and \
 files are as before, or --remove can be repeated.";
-
-/// A service of a task.
-pub struct Service {
-    level: u64,
-    /// Of a declared task: how its command begins, and the command.
-    declares: Option<Command>,
-}
-
-pub struct Command {
-    start: Start,
-    with: String,
-    /// The unit of the disk's node, if udev makes it.
-    after: Option<String>,
-}
 
 type Services = BTreeMap<String, Service>;
 

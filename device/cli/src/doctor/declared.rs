@@ -4,7 +4,7 @@
 
 use steadyio_watch::declared::Task;
 
-use super::findings::{Finding, finding};
+use super::finding::{Finding, finding};
 use super::system::System;
 
 pub fn all(system: &System) -> Vec<Finding> {

@@ -4,8 +4,7 @@
 //!
 //! docs/reference/k2.md, "Causes of delay", has the reasons and the sizes.
 
-use serde::Serialize;
-
+use super::finding::{Finding, finding};
 use super::system::{Policy, System, Task};
 use super::{declared, judge};
 
@@ -16,26 +15,6 @@ const PRIORITY_MAX: u8 = 99;
 const NAMED: usize = 5;
 /// The kernels for which kernel/k2/Kbuild builds.
 const K2_KERNELS: [(u32, u32); 3] = [(6, 1), (6, 12), (7, 3)];
-
-/// One setting that breaks a bound.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// The stable name, documented in docs/reference/steady-doctor.md.
-    pub id: &'static str,
-    pub text: String,
-    /// The command that fixes it, run as root; None if there is none.
-    pub fix: Option<String>,
-    /// Another action, or the cost of the command.
-    pub advice: Option<String>,
-    /// The time that it can add to a response, for `steady bound --overrun`; None if no source
-    /// states it.
-    pub overrun: Option<String>,
-}
-
-/// A finding without a command, advice or time.
-pub fn finding(id: &'static str, text: String) -> Finding {
-    Finding { id, text, fix: None, advice: None, overrun: None }
-}
 
 /// All findings, the worst first.
 pub fn findings(system: &System) -> Vec<Finding> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Findings about layers and power states. Pure, like `findings`, which calls it.
 
-use super::findings::{Finding, finding};
+use super::finding::{Finding, finding};
 use super::system::System;
 use crate::power::PowerState;
 

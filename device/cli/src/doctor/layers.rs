@@ -5,7 +5,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::system::words_of;
 use crate::power::mmc_debugfs;
 
 /// JESD84-B51: EXT_CSD, BKOPS_EN.
@@ -46,6 +45,12 @@ impl Layers {
             bkops_manual: bkops_manual(sys, &dir),
         }
     }
+}
+
+/// The device numbers in the kernel's form, major:minor.
+pub fn words_of(numbers: &[u64]) -> Vec<String> {
+    let word = |n: &u64| format!("{}:{}", rustix::fs::major(*n), rustix::fs::minor(*n));
+    numbers.iter().map(word).collect()
 }
 
 fn names_in(dir: &Path) -> Vec<String> {

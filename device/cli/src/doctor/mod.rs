@@ -6,6 +6,7 @@
 //! judge the facts. This file has arguments and output.
 
 mod declared;
+mod finding;
 mod findings;
 mod judge;
 mod layers;
@@ -22,7 +23,8 @@ use steadyio_core::kernel::Kernel;
 
 use crate::exit::{Failure, Status};
 use crate::output::print;
-use findings::{Finding, findings};
+use finding::Finding;
+use findings::findings;
 use system::{Roots, System};
 
 const SCHEMA: &str = "steadyio.doctor/1";

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use steadyio_core::kworkers::{self, Kind, Threads};
 use steadyio_watch::declared;
 
-use super::layers::Layers;
+use super::layers::{Layers, words_of};
 use crate::power::{PowerState, power_states};
 
 /// The flag of a kernel thread in linux/sched.h.
@@ -282,12 +282,6 @@ fn swaps(proc: &Path, disk: &str, numbers: &[u64]) -> Vec<String> {
         })
         .map(String::from)
         .collect()
-}
-
-/// The device numbers in the kernel's form, major:minor.
-pub fn words_of(numbers: &[u64]) -> Vec<String> {
-    let word = |n: &u64| format!("{}:{}", rustix::fs::major(*n), rustix::fs::minor(*n));
-    numbers.iter().map(word).collect()
 }
 
 /// The limits in all control groups. A group without the controller has no such files.
