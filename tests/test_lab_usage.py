@@ -79,6 +79,10 @@ WRONG = [
     (f"device fit --device {PASSWD}", 1, f"{PASSWD}: not valid TOML"),
     ("device fit --device none", 2, "--device none: devices: test-plain"),
     ("device fit --published /none", 1, "/none: cannot be read"),
+    ("device fit /none", 1, "/none: cannot be read"),
+    (f"device fit {PASSWD}", 1, f"{PASSWD}: not valid TOML"),
+    (f"device fit {PASSWD} --ssd x", 1, "--ssd x: only without FILE"),
+    ("device fit --out x.toml", 1, "--out x.toml: only with FILE"),
     ("completions tcsh", 2, "'tcsh' 'bash', 'zsh', 'fish'"),
     ("devices test-plain", 2, "test-plain"),
 ]
