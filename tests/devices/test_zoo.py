@@ -16,6 +16,7 @@ pytestmark = pytest.mark.reads("lab", "experiments", "docs")
 
 ALONE = load_figures("zoo-alone")
 ERROR_MAX = 0.10  # of a throughput
+PERCENTILE_ERROR_MAX = 0.30
 
 
 @pytest.mark.parametrize("figure", ALONE, ids=lambda figure: figure.name)
@@ -24,10 +25,11 @@ def test_a_device_is_as_fast_as_published_or_says_why_not(figure: Figure) -> Non
     assert len(figure.published) >= 2
     for published in figure.published:
         error = published.cell.evaluate(measured) / published.value - 1
+        allowed = PERCENTILE_ERROR_MAX if published.cell.metric.is_latency else ERROR_MAX
         if published.reason:
-            assert abs(error) > ERROR_MAX, f"{published.cell.point}: needs no reason"
+            assert abs(error) > allowed, f"{published.cell.point}: needs no reason"
         else:
-            assert abs(error) <= ERROR_MAX, f"{published.cell.point}: {error:+.0%}"
+            assert abs(error) <= allowed, f"{published.cell.point}: {error:+.0%}"
 
 
 @pytest.mark.parametrize("figure", ALONE, ids=lambda figure: figure.name)
