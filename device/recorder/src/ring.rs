@@ -86,19 +86,19 @@ pub fn ring(bytes: usize, locked: bool) -> Result<(RingWriter, RingReader), Memo
 impl RingWriter {
     /// Copies a record into the ring. Returns false, and changes nothing, if there is no room.
     pub fn push(&mut self, header: Header, payload: &[u8]) -> bool {
-        debug_assert_eq!(header.bytes as usize, payload.len());
-        let Ok(mut chunk) = self.producer.write_chunk_uninit(HEADER_BYTES + payload.len()) else {
+        self.push_parts(header, [payload])
+    }
+
+    /// Like [`RingWriter::push`], for a payload in parts.
+    pub fn push_parts<const N: usize>(&mut self, header: Header, parts: [&[u8]; N]) -> bool {
+        let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
+        debug_assert_eq!(header.bytes as usize, payload_bytes);
+        let Ok(mut chunk) = self.producer.write_chunk_uninit(HEADER_BYTES + payload_bytes) else {
             return false;
         };
-        let (first, second) = chunk.as_mut_slices();
-        let raw = header.encode();
-        let (head, rest) = raw.split_at(raw.len().min(first.len()));
-        copy(head, &mut first[..head.len()]);
-        copy(rest, &mut second[..rest.len()]);
-        let (first, second) = (&mut first[head.len()..], &mut second[rest.len()..]);
-        let (start, end) = payload.split_at(payload.len().min(first.len()));
-        copy(start, first);
-        copy(end, second);
+        let (mut first, mut second) = chunk.as_mut_slices();
+        put(&header.encode(), &mut first, &mut second);
+        parts.iter().for_each(|part| put(part, &mut first, &mut second));
         // SAFETY: header and payload together have the length of the chunk, and all was copied.
         unsafe { chunk.commit_all() };
         true
@@ -112,6 +112,18 @@ impl RingWriter {
     /// The size in bytes.
     pub fn capacity(&self) -> usize {
         self.capacity
+    }
+}
+
+type Memory<'a> = &'a mut [MaybeUninit<u8>];
+
+/// Copies a part behind the others. It may begin in the first slice, and end in the second.
+fn put<'a>(part: &[u8], first: &mut Memory<'a>, second: &mut Memory<'a>) {
+    let (start, end) = part.split_at(part.len().min(first.len()));
+    for (from, to) in [(start, first), (end, second)] {
+        let (here, rest) = std::mem::take(to).split_at_mut(from.len());
+        copy(from, here);
+        *to = rest;
     }
 }
 
@@ -189,7 +201,14 @@ mod tests {
                     };
                     let payload: Vec<u8> = (0..bytes).map(|i| (i + sequence) as u8).collect();
                     let fits = used + HEADER_BYTES + payload.len() <= 257;
-                    prop_assert_eq!(writer.push(header, &payload), fits);
+                    // A payload in parts is the same record.
+                    let (a, b) = payload.split_at(payload.len() / 3);
+                    let pushed = if sequence % 2 == 0 {
+                        writer.push(header, &payload)
+                    } else {
+                        writer.push_parts(header, [a, b])
+                    };
+                    prop_assert_eq!(pushed, fits);
                     if fits {
                         used += HEADER_BYTES + payload.len();
                         model.push_back((header, payload));
