@@ -183,6 +183,7 @@ impl CConfig {
             fifo_priority: (priority > 0).then_some(priority),
             cpu: (self.flags & WRITER_CPU != 0).then_some(self.writer_cpu as usize),
             io_priority: (io_priority.class > 0).then_some(io_priority),
+            ram: None,
         })
     }
 }

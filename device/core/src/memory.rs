@@ -64,6 +64,13 @@ pub fn locked_bytes() -> u64 {
     kib.unwrap_or(0) << 10
 }
 
+/// The number of bytes that programs can still use without swapping; None if it is unknown.
+pub fn available_bytes() -> Option<u64> {
+    let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(kib.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
 /// Locks a mapped range. It stays locked until it is unmapped.
 pub fn lock(range: &mut [u8]) -> Result<(), MemoryError> {
     let bytes = range.len();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counters of each channel's records: received, buffered, written, durable and lost. The
-//! caller's thread and the writer thread update them; any thread may read them.
+//! The counters of each channel's records: received, buffered, written, durable, lost and expired.
+//! The caller's thread and the writer thread update them; any thread may read them.
 //!
 //! Only one of the two threads writes each counter, so counting is a load and a store, never a
 //! lock. A snapshot reads the counters in the opposite order of the records' path, durable first
@@ -33,6 +33,10 @@ impl Amount {
     /// The sum of both.
     pub fn plus(self, other: Amount) -> Amount {
         Amount { records: self.records + other.records, bytes: self.bytes + other.bytes }
+    }
+
+    fn is_zero(&self) -> bool {
+        *self == Amount::default()
     }
 
     fn minus(self, other: Amount) -> Amount {
@@ -89,6 +93,8 @@ struct WriterSide {
     lost: Count,
     /// Records that were written, and lost before they were durable.
     taken_back: Count,
+    lost_ram_full: Count,
+    expired: Count,
     last_durable_ns: AtomicU64,
     ring_used_bytes: AtomicU64,
     ring_used_bytes_max: AtomicU64,
@@ -143,6 +149,18 @@ impl Ledger {
         self.writer.taken_back.add(amount);
     }
 
+    /// Counts records that an incident asked for after they had left the memory. Only the writer
+    /// thread may call it.
+    pub fn lost_ram_full(&self, amount: Amount) {
+        self.writer.lost_ram_full.add(amount);
+    }
+
+    /// Counts records that left the memory, and that no incident asks for any more. Only the writer
+    /// thread may call it.
+    pub fn expired(&self, amount: Amount) {
+        self.writer.expired.add(amount);
+    }
+
     /// Records the use of the ring at each poll. Only the writer thread may call it.
     pub fn ring_used(&self, bytes: u64) {
         self.writer.ring_used_bytes.store(bytes, Ordering::Relaxed);
@@ -156,17 +174,20 @@ impl Ledger {
         let taken_back = self.writer.taken_back.get();
         let written = self.writer.written.get().minus(taken_back);
         let lost_in_writing = self.writer.lost.get().plus(taken_back);
+        let (lost_ram_full, expired) = (self.writer.lost_ram_full.get(), self.writer.expired.get());
         let lost_ring_full = self.caller.lost.get();
         let received = self.caller.received.get();
-        let lost = lost_in_writing.plus(lost_ring_full);
+        let lost = lost_in_writing.plus(lost_ring_full).plus(lost_ram_full);
         let time = |have: u64, at: &AtomicU64| (have > 0).then(|| at.load(Ordering::Relaxed));
         Account {
             received,
-            buffered: received.minus(lost).minus(written),
+            buffered: received.minus(lost).minus(written).minus(expired),
             written,
             durable,
             lost_ring_full,
             lost_in_writing,
+            lost_ram_full,
+            expired,
             last_received_ns: time(received.records, &self.caller.last_received_ns),
             last_durable_ns: (durable.records > 0).then_some(last_durable_ns),
             first_lost_ns: time(lost_ring_full.records, &self.caller.first_lost_ns),
@@ -192,6 +213,12 @@ pub struct Account {
     pub lost_ring_full: Amount,
     /// Records lost because the device or the file system failed, before or after the write.
     pub lost_in_writing: Amount,
+    /// Records of an incident that the memory of `--ram` was too small for.
+    #[serde(default, skip_serializing_if = "Amount::is_zero")]
+    pub lost_ram_full: Amount,
+    /// Records that left the memory of `--ram`, and that no incident asked for.
+    #[serde(default, skip_serializing_if = "Amount::is_zero")]
+    pub expired: Amount,
     /// The time of the newest received record.
     pub last_received_ns: Option<u64>,
     /// The time of the newest durable record.
@@ -217,6 +244,8 @@ impl Account {
             durable: self.durable.plus(other.durable),
             lost_ring_full: self.lost_ring_full.plus(other.lost_ring_full),
             lost_in_writing: self.lost_in_writing.plus(other.lost_in_writing),
+            lost_ram_full: self.lost_ram_full.plus(other.lost_ram_full),
+            expired: self.expired.plus(other.expired),
             last_received_ns: self.last_received_ns.max(other.last_received_ns),
             last_durable_ns: self.last_durable_ns.max(other.last_durable_ns),
             first_lost_ns: earliest(self.first_lost_ns, other.first_lost_ns),
@@ -233,6 +262,12 @@ impl Account {
 
     /// All lost records, for any reason.
     pub fn lost(&self) -> Amount {
-        self.lost_ring_full.plus(self.lost_in_writing)
+        self.lost_ring_full.plus(self.lost_in_writing).plus(self.lost_ram_full)
+    }
+
+    /// The number of records that are not durable, except expired ones.
+    pub fn not_durable(&self) -> u64 {
+        let asked = self.received.records.saturating_sub(self.expired.records);
+        asked.saturating_sub(self.durable.records)
     }
 }

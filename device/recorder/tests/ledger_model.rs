@@ -109,11 +109,13 @@ fn every_record_is_in_one_place() {
         ledger.durable(amount(3), 3_000);
         ledger.lost_in_writing(amount(1));
         ledger.lost_after_writing(amount(1));
+        ledger.lost_ram_full(amount(1));
+        ledger.expired(amount(1));
         let account = ledger.snapshot();
         assert_eq!(account.received, amount(10));
-        assert_eq!(account.buffered, amount(2));
-        assert_eq!((account.written, account.lost()), (amount(4), amount(4)));
-        assert_eq!(account.durable, amount(3));
+        assert_eq!(account.buffered, amount(0));
+        assert_eq!((account.written, account.lost()), (amount(4), amount(5)));
+        assert_eq!((account.durable, account.not_durable()), (amount(3), 6));
         let lost = (account.first_lost_ns, account.last_lost_ns);
         assert_eq!(lost, (Some(9_000), Some(10_000)));
         let last = (account.last_received_ns, account.last_durable_ns);

@@ -39,7 +39,8 @@ impl Status {
             state: text("state"),
             received: number("/total/received/records"),
             lost: number("/total/lost_ring_full/records")
-                + number("/total/lost_in_writing/records"),
+                + number("/total/lost_in_writing/records")
+                + number("/total/lost_ram_full/records"),
             late_syncs: number("/writer/window_exceeded"),
             failures: number("/writer/failures"),
         }

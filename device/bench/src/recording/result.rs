@@ -68,6 +68,8 @@ struct Config {
     loss_window_ns: Option<u64>,
     poll_ns: Option<u64>,
     ring_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ram_bytes: Option<u64>,
     memory_locked: bool,
     process_locked: bool,
     caller_fifo_priority: Option<u8>,
@@ -233,6 +235,7 @@ impl Config {
             loss_window_ns: pool.then(|| ns(config.loss_window)),
             poll_ns: pool.then(|| ns(config.poll())),
             ring_bytes: pool.then(|| config.rings_bytes()),
+            ram_bytes: config.writer.ram.map(|ram| ram.bytes),
             memory_locked: config.lock_memory,
             process_locked: outcome.process_locked,
             caller_fifo_priority: plan.caller.fifo_priority,
@@ -289,10 +292,9 @@ impl RecordingResult {
         &self.ledger.total
     }
 
-    /// The number of received records that are not durable, lost or not.
+    /// The number of received records that are not durable, lost or not, except expired ones.
     pub fn not_durable(&self) -> u64 {
-        let total = &self.ledger.total;
-        total.received.records.saturating_sub(total.durable.records)
+        self.ledger.total.not_durable()
     }
 
     /// Whether a failing device ended it.
@@ -369,14 +371,19 @@ impl RecordingResult {
                 if pool.direct { ", direct" } else { ", page cache" },
             );
         }
+        let of_ram = self.config.ram_bytes.map_or(String::new(), |_| {
+            let lost = total.lost_ram_full.records;
+            format!(", --ram too small {lost}); {} in no incident", total.expired.records)
+        });
         text + &format!(
-            "durable {} of {}, lost {} (ring full {}, too long {}, in writing {})\n",
+            "durable {} of {}, lost {} (ring full {}, too long {}, in writing {}{}\n",
             total.durable.records,
             total.received.records,
             total.lost().records,
             total.lost_ring_full.records - self.too_long(),
             self.too_long(),
             total.lost_in_writing.records,
+            if of_ram.is_empty() { ")" } else { &of_ram },
         )
     }
 }

@@ -480,6 +480,7 @@ impl Arguments {
                 fifo_priority: self.writer_priority,
                 cpu: self.writer_cpu,
                 io_priority: self.writer_ionice,
+                ram: None,
             },
             lock_memory: !self.no_lock,
         };

@@ -32,12 +32,19 @@ impl IncidentSignal {
     pub fn serve(&mut self, keeper: Arc<Keeper>, last: Duration) -> io::Result<()> {
         let Some(mut signals) = self.signals.take() else { return Ok(()) };
         let answer = move || {
+            let mut taking: Vec<JoinHandle<()>> = Vec::new();
             for _ in signals.forever() {
-                match keep(&keeper, last) {
-                    Ok(kept) => diagnostic!("steady: {kept}"),
-                    Err(error) => diagnostic!("steady: {error}"),
+                taking.retain(|thread| !thread.is_finished());
+                let keeper = Arc::clone(&keeper);
+                // A second signal must take effect while the first incident is being taken.
+                let thread = Builder::new().name("steady-incident".into());
+                match thread.spawn(move || keep_and_tell(&keeper, last)) {
+                    Ok(thread) => taking.push(thread),
+                    Err(error) => diagnostic!("steady: no incident: no thread: {error}"),
                 }
             }
+            // A panic of a thread has been printed.
+            taking.into_iter().for_each(|thread| drop(thread.join()));
         };
         self.thread = Some(Builder::new().name("steady-signal".into()).spawn(answer)?);
         Ok(())
@@ -51,6 +58,13 @@ impl Drop for IncidentSignal {
             // A panic of the thread has been printed.
             let _ = thread.join();
         }
+    }
+}
+
+fn keep_and_tell(keeper: &Keeper, last: Duration) {
+    match keep(keeper, last) {
+        Ok(kept) => diagnostic!("steady: {kept}"),
+        Err(error) => diagnostic!("steady: {error}"),
     }
 }
 

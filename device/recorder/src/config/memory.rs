@@ -6,8 +6,9 @@ use super::{
     BLOCK_BYTES, ChannelConfig, ConfigError, KIB, RING_RECORDS_MIN, RecorderConfig,
     bytes_in_memory, defaults, wrong,
 };
+use crate::ring::HEADER_BYTES;
 use crate::sizing::buffers_bytes;
-use steadyio_core::memory::{lockable_bytes, locked_bytes, may_lock};
+use steadyio_core::memory::{available_bytes, lockable_bytes, locked_bytes, may_lock};
 
 impl RecorderConfig {
     /// The smallest ring that all channels can share.
@@ -28,13 +29,19 @@ impl RecorderConfig {
         let rings = self.channels.len().max(1) as u64;
         // A ring may touch one page more than its size.
         let needed = blocks_bytes.saturating_add(self.rings_bytes() + rings * BLOCK_BYTES);
+        let needed = needed.saturating_add(self.ram_bytes());
+        let available = available_bytes().unwrap_or(u64::MAX);
+        if self.ram_bytes() > available {
+            let reason = format!("only {available} bytes of memory are available");
+            return Err(wrong("writer.ram.bytes", self.ram_bytes(), reason));
+        }
         if !self.lock_memory || may_lock(needed) {
             return Ok(());
         }
         let reason = format!(
             "only {} may be locked: raise the limit ('ulimit -l {}' as root, or LimitMEMLOCK= in a \
-             systemd unit), choose a smaller ring, unit or longest record, or do without locked \
-             memory and accept page faults",
+             systemd unit), choose a smaller memory, ring, unit or longest record, or do without \
+             locked memory and accept page faults",
             self.lockable_bytes(),
             needed.saturating_add(locked_bytes()).div_ceil(KIB)
         );
@@ -54,9 +61,28 @@ impl RecorderConfig {
         let unit_bytes = bytes_in_memory(self.unit_bytes);
         let block_bytes = layout.map_or(unit_bytes, |layout| layout.block_buffer_bytes());
         let pages = self.channels.len().max(1) as u64 * BLOCK_BYTES;
-        let all = lockable.saturating_sub(buffers_bytes(block_bytes).saturating_add(pages));
+        let others = buffers_bytes(block_bytes).saturating_add(pages);
+        let all = lockable.saturating_sub(others.saturating_add(self.ram_bytes()));
         let late = self.shared_ring_bytes.is_none() && self.late.channels > 0;
         if late { all / 2 } else { all }
+    }
+
+    /// The size of the memory that holds records until an incident.
+    fn ram_bytes(&self) -> u64 {
+        self.writer.ram.map_or(0, |ram| ram.bytes.saturating_add(BLOCK_BYTES))
+    }
+
+    /// Checks that this memory has room for any two records.
+    pub(super) fn check_ram(&self) -> Result<(), ConfigError> {
+        let Some(ram) = self.writer.ram else { return Ok(()) };
+        // The memory adds less than another header to each record.
+        let slot = self.longest_record() + 2 * HEADER_BYTES as u64;
+        let least = RING_RECORDS_MIN * slot;
+        if ram.bytes >= least {
+            return Ok(());
+        }
+        let reason = format!("must be at least {least}, for two of the longest records");
+        Err(wrong("writer.ram.bytes", ram.bytes, reason))
     }
 
     /// The size of all rings.

@@ -116,6 +116,19 @@ pub enum EngineChoice {
     Pwrite,
 }
 
+/// A memory that holds records until an incident asks for them. Nothing else is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RamConfig {
+    /// Its size, with the headers of records.
+    pub bytes: u64,
+    /// The usual time before an incident. A record that was dropped earlier is no loss.
+    pub before: Duration,
+    /// The time after an incident that belongs to it.
+    pub after: Duration,
+    /// The number of incidents at which further ones are rejected; None: until the pool is full.
+    pub incidents_max: Option<u64>,
+}
+
 /// The settings of the writer thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WriterConfig {
@@ -127,6 +140,8 @@ pub struct WriterConfig {
     pub cpu: Option<usize>,
     /// Use this I/O priority.
     pub io_priority: Option<IoPriority>,
+    /// Hold records in memory until an incident asks for them.
+    pub ram: Option<RamConfig>,
 }
 
 /// The limits for channels that are declared while recording. They reserve memory, and space in
@@ -252,6 +267,7 @@ impl RecorderConfig {
         let segments = self.checked_segments()?;
         within("number of channels", self.channels.len() as u64, (1, CHANNELS_MAX))?;
         self.check_channels()?;
+        self.check_ram()?;
         let layout = self.checked_layout()?;
         self.check_memory(buffers_bytes(layout.block_buffer_bytes()))?;
         match segments {
@@ -350,16 +366,20 @@ impl RecorderConfig {
         Layout::checked(self.sizes(), Mark::of(channels, bytes))
     }
 
-    fn sizes(&self) -> LayoutConfig {
+    /// The size of the longest record of any channel.
+    fn longest_record(&self) -> u64 {
         let longest = self.channels.iter().map(|channel| channel.record_bytes_max).max();
-        let longest = match self.late.channels {
+        match self.late.channels {
             0 => longest.unwrap_or(0),
             _ => record_bytes_max(self.unit_bytes, self.longest_record_bytes),
-        };
+        }
+    }
+
+    fn sizes(&self) -> LayoutConfig {
         LayoutConfig::recycled(
             self.segment_bytes,
             bytes_in_memory(self.unit_bytes),
-            bytes_in_memory(longest),
+            bytes_in_memory(self.longest_record()),
             self.channels.len() + bytes_in_memory(self.late.channels),
         )
     }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The time limit for an answer. Some requests are answered only when they are done.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,6 +26,15 @@ pub enum AskError {
     NoJson(String),
     #[error("{0}")]
     Refused(String),
+}
+
+/// How long a recorder may need to keep an incident. If it holds records in memory, it waits for
+/// those after the incident, and may have to write much to a slow card.
+pub fn patience_to_keep(path: &Path) -> Result<Duration, AskError> {
+    const TO_WRITE: Duration = Duration::from_secs(600);
+    let status = ask(path, &json!({ "do": "status" }))?;
+    let after_ns = status.pointer("/config/incident_after_ns").and_then(Value::as_u64);
+    Ok(after_ns.map_or(PATIENCE, |ns| TO_WRITE.saturating_add(Duration::from_nanos(ns))))
 }
 
 /// Sends a request, and returns the answer.

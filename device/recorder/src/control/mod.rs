@@ -14,6 +14,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::config::RamConfig;
 use super::incident::keeper::Keeper;
 use super::incident::{IncidentError, Kept};
 use super::pool::meters::Meters;
@@ -36,6 +37,8 @@ pub struct Facts {
     pub loss_window_ns: u64,
     pub segment_bytes: u64,
     pub segments: u64,
+    /// The memory that holds records until an incident.
+    pub ram: Option<RamConfig>,
 }
 
 /// Answers requests to a recorder. [`crate::pool::Recorder::control`] returns it.

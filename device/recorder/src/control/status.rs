@@ -47,6 +47,10 @@ struct Config {
     loss_window_ns: u64,
     segments: u64,
     segment_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ram_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incident_after_ns: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -102,6 +106,8 @@ impl Control {
                 loss_window_ns: facts.loss_window_ns,
                 segments: facts.segments,
                 segment_bytes: facts.segment_bytes,
+                ram_bytes: facts.ram.map(|ram| ram.bytes),
+                incident_after_ns: facts.ram.map(|ram| ram.after.as_nanos() as u64),
             },
             incidents: Incidents {
                 count: self.meters.incidents.load(Ordering::Relaxed),

@@ -40,6 +40,11 @@ fn file_names(dir: &Path) -> Result<Vec<String>, IncidentError> {
     Ok(names)
 }
 
+/// The number of incidents of a pool.
+pub fn count(dir: &Path) -> Result<usize, IncidentError> {
+    Ok(file_names(dir)?.iter().filter(|name| name.ends_with(SUFFIX)).count())
+}
+
 /// All incidents of a pool, the earliest first.
 pub fn read_all(dir: &Path) -> Result<Vec<Incident>, IncidentError> {
     let mut incidents = Vec::new();
@@ -144,6 +149,7 @@ mod tests {
         assert!(write(dir, &first).is_err(), "none is replaced");
         fs::write(dir.join("incident-c.json.new"), "{").unwrap();
         assert_eq!(read_all(dir).unwrap(), [first.clone(), second]);
+        assert_eq!(count(dir).unwrap(), 2);
         remove_unfinished(dir).unwrap();
         remove(dir, "a.1").unwrap();
         assert_eq!(fs::read_dir(dir).unwrap().count(), 1);

@@ -133,6 +133,8 @@ pub enum IncidentError {
     Exists(String),
     #[error("{}: has no incident {name}; it has {others}", dir.display())]
     Unknown { dir: PathBuf, name: String, others: String },
+    #[error("incident {name}: the pool has {max} incidents, as many as allowed (release one)")]
+    TooMany { name: String, max: u64 },
     #[error("incident {0}: nothing is recorded yet")]
     Nothing(String),
     #[error(

@@ -77,12 +77,13 @@ impl Flush {
         let mut lost = 0;
         for mark in &self.marks {
             let now = mark.ledger.snapshot();
-            let in_writing = now.lost_in_writing.records;
+            let after_ring = now.lost_in_writing.records + now.lost_ram_full.records;
             // A record whose append was in progress counted as taken, and may have been rejected.
-            if now.durable.records + in_writing < mark.taken.min(now.taken()) {
+            let decided = now.durable.records + after_ring + now.expired.records;
+            if decided < mark.taken.min(now.taken()) {
                 return None;
             }
-            lost += mark.refused + in_writing;
+            lost += mark.refused + after_ring;
         }
         Some(lost)
     }

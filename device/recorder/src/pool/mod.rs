@@ -11,8 +11,8 @@
 //! [`pins`] (the segments that are not overwritten). `making`, `in_place` and `renamer` make and
 //! rename its files. [`direct_io`] is the I/O, [`flight`] knows the durable blocks, and [`job`]
 //! does the I/O before and after a segment's use. [`stage`] writes records to segments and handles
-//! a failing device. [`writer`] runs in a [`thread`]; [`registry`] has the channels. [`meters`] has
-//! the statistics, [`flush`] the flushes.
+//! a failing device. [`writer`] runs in a [`thread`]; [`registry`] has the channels. [`ram`] holds
+//! records until an incident asks for them. [`meters`] has the statistics, [`flush`] the flushes.
 
 use std::fs::File;
 use std::io;
@@ -35,6 +35,7 @@ pub mod job;
 pub mod making;
 pub mod meters;
 pub mod pins;
+pub mod ram;
 pub mod registry;
 mod renamer;
 pub mod stage;
@@ -48,6 +49,7 @@ use self::faults::Faults;
 use self::files::{Making, Pool, PoolError};
 use self::flush::{Flush, Flushed};
 use self::meters::{Meters, WriterReport};
+use self::ram::Ram;
 use self::registry::{AddError, Registry};
 use self::renamer::Renamer;
 use self::stage::{Parts, Stage, buffer_sizes};
@@ -273,6 +275,8 @@ impl Recorder {
             None => (WriterThread::prepare(config.writer)?, None),
         };
         let disk = Disk::new(config.writer.engine, &sizes)?;
+        let held = config.writer.ram;
+        let ram = held.map(|ram| Ram::new(ram, ledgers.clone(), config.lock_memory)).transpose()?;
         let pool = match pool {
             Some(pool) => pool,
             None => open_pool(config, order.segments, false, note, order.stop)?,
@@ -283,7 +287,8 @@ impl Recorder {
         meters.missing_messages.store(pool.missing(), Ordering::Relaxed);
         let renamer = pool.has_unused().then(|| Renamer::start(Arc::clone(&meters)));
         let stop_writing = Arc::new(AtomicBool::new(false));
-        let resumed = resumed(&pool, &encoder);
+        // A window of the memory begins a segment.
+        let resumed = if ram.is_none() { resumed(&pool, &encoder) } else { None };
         let recording_id = match &resumed {
             Some((resumed, _)) => resumed.life.identity.recording_id,
             None => random_id()?,
@@ -292,13 +297,14 @@ impl Recorder {
         let latches = config.channels.iter().map(|channel| carried.latch(channel)).collect();
         let (registry, additions) = Registry::new(config, definitions, &ledgers, carried);
         let registry = Arc::new(registry);
-        let (keeper, orders) = Keeper::new(config.dir.clone(), Arc::clone(&registry));
+        let (keeper, orders) = Keeper::new(config.dir.clone(), Arc::clone(&registry), held);
         let facts = Facts {
             recording_id,
             started_ns: wall_ns(),
             loss_window_ns: config.loss_window.as_nanos() as u64,
             segment_bytes: config.segment_bytes,
             segments: pool.count() as u64,
+            ram: held,
         };
         let stage = Stage::new(Parts {
             encoder,
@@ -321,6 +327,7 @@ impl Recorder {
             additions,
             orders,
             stage,
+            ram,
             poll: config.poll(),
             // At most 16 MiB; the configuration was checked.
             busy_bytes: config.unit_bytes as usize,
@@ -403,7 +410,9 @@ impl Recorder {
         self.keeper.close();
         self.stop.store(true, Ordering::Release);
         let thread = self.thread.take().ok_or_else(|| io::Error::other("finished already"))?;
-        thread.end()
+        let report = thread.end();
+        self.keeper.settle();
+        report
     }
 }
 

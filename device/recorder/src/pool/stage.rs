@@ -7,6 +7,7 @@
 mod change;
 pub mod latched;
 mod retry;
+mod window;
 
 use std::fs::File;
 use std::sync::Arc;
@@ -123,6 +124,8 @@ pub struct Stage {
     finishing: bool,
     /// Whether the segment in use is new, so that latched messages must be repeated in it.
     repeats_due: bool,
+    /// The time since which the next segment holds all records; None: since it begins.
+    begun_ns: Option<u64>,
     synced_ns: u64,
     accounts: Vec<ChannelLedger>,
     /// The ledgers of the recording that is continued.
@@ -156,6 +159,7 @@ impl Stage {
             gave_up: false,
             finishing: false,
             repeats_due: false,
+            begun_ns: None,
             synced_ns: 0,
             accounts: vec![ChannelLedger::default(); parts.ledgers.len()],
             writes: Latencies::default(),
@@ -447,7 +451,8 @@ impl Stage {
             let lost = now.lost();
             let first_ns = if base.lost > 0 { Some(base.lost_first_ns) } else { now.first_lost_ns };
             *account = ChannelLedger {
-                received: base.received + now.received.records,
+                // Nobody misses an expired record.
+                received: base.received + now.received.records - now.expired.records,
                 written: base.written + now.written.records,
                 durable: base.durable + now.durable.records,
                 lost: base.lost + lost.records,

@@ -10,10 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::meters::{Ended, Meters, RecordingState, WriterReport, raise};
+use super::ram::{Ram, Window};
 use super::registry::Addition;
 use super::stage::{Stage, Stop};
 use crate::channel::Consumer;
 use crate::incident::keeper::Order;
+use crate::incident::{IncidentError, Kept};
 use crate::ledger::Amount;
 use crate::ring::{HEADER_BYTES, Header};
 use crate::source::now_ns;
@@ -32,6 +34,9 @@ pub struct Writer {
     pub orders: Receiver<Order>,
     /// The destination of records.
     pub stage: Stage,
+    /// The memory that holds records until an incident asks for them; None: they are written at
+    /// once.
+    pub ram: Option<Ram>,
     /// The interval between polls at low rates.
     pub poll: Duration,
     /// If a poll finds at least this much, the next one follows at once.
@@ -62,12 +67,14 @@ impl Writer {
             rotations: self.stage.rotations.clone(),
             kernel: probe.read(),
             ended,
-            not_durable: accounts.map(|now| now.received.records - now.durable.records).sum(),
+            not_durable: accounts.map(|now| now.not_durable()).sum(),
         }
     }
 
     fn record(&mut self) -> Ended {
-        self.stage.begin_early();
+        if self.ram.is_none() {
+            self.stage.begin_early();
+        }
         let mut looked_ns = now_ns();
         let mut pause = PAUSE_MIN;
         loop {
@@ -106,15 +113,17 @@ impl Writer {
         self.follow(orders);
         let drained_bytes = drained?;
         if stopping {
+            self.write_rest(since_ns)?;
             return self.stage.finish();
         }
+        let moved_bytes = drained_bytes.max(self.write_windows(self.busy_bytes)?);
         self.stage.keep_time()?;
-        *pause = if drained_bytes >= self.busy_bytes / 2 {
+        *pause = if moved_bytes >= self.busy_bytes / 2 {
             PAUSE_MIN
         } else {
             (*pause * 2).min(self.poll)
         };
-        if drained_bytes >= self.busy_bytes {
+        if moved_bytes >= self.busy_bytes {
             Ok(())
         } else {
             self.sleep(looked_ns + pause.as_nanos() as u64)
@@ -127,7 +136,7 @@ impl Writer {
         let mut drained_bytes = 0;
         let mut at = 0;
         while at < self.consumers.len() {
-            let mut left = self.consumers[at].ring.used();
+            let left = self.consumers[at].ring.used();
             if at == 0 {
                 // After the look at a shared ring: a channel is declared before its records appear
                 // there.
@@ -138,32 +147,61 @@ impl Writer {
             // A ring has at least one channel, whose account has the use of the ring.
             consumer.ledgers[0].ring_used(left as u64);
             drained_bytes += left;
-            while left > 0 {
-                let stage = &mut self.stage;
-                let mut pushed = Ok(());
-                let shown = consumer.ring.next(|header, payload| {
-                    left = left.saturating_sub(HEADER_BYTES + header.bytes as usize);
-                    let channel = consumer.first + usize::from(header.channel);
-                    pushed = stage.push(channel, header, payload, since_ns);
-                    pushed.is_ok()
-                });
-                pushed?;
-                if shown.is_none() {
-                    break;
-                }
+            if let Some(ram) = &mut self.ram {
+                ram.look(now_ns());
             }
+            empty(consumer, left, since_ns, &mut self.stage, self.ram.as_mut())?;
+        }
+        if let Some(ram) = &mut self.ram {
+            ram.looked();
         }
         Ok(drained_bytes)
+    }
+
+    /// Writes records of windows from the memory, about `bytes` of them. Returns the number of
+    /// bytes. Less at a time leaves more room in the rings.
+    fn write_windows(&mut self, bytes: usize) -> Result<usize, Stop> {
+        let Some(ram) = &mut self.ram else { return Ok(0) };
+        let written_bytes = ram.write(bytes, &mut self.stage)?;
+        if ram.has_done() {
+            self.stage.end_window()?;
+        }
+        while let Some(window) = ram.take_done() {
+            answer(&mut self.stage, window);
+        }
+        Ok(written_bytes)
+    }
+
+    /// Writes what the windows want at the end of the recording.
+    fn write_rest(&mut self, since_ns: u64) -> Result<(), Stop> {
+        loop {
+            let Some(ram) = &mut self.ram else { return Ok(()) };
+            ram.close();
+            ram.write(usize::MAX, &mut self.stage)?;
+            // The memory may have had no room for all.
+            if self.drain(since_ns)? == 0 {
+                break;
+            }
+        }
+        self.write_windows(usize::MAX)?;
+        self.ram.iter_mut().for_each(Ram::end);
+        Ok(())
     }
 
     /// Executes orders. If the requester has given up waiting, it releases the incident itself.
     fn follow(&mut self, orders: Vec<Order>) {
         for order in orders {
             match order {
-                Order::Keep { name, last, answer } => {
-                    let _ = answer.send(self.stage.keep(&name, last));
+                Order::Keep { name, last, answer } => match &mut self.ram {
+                    Some(ram) => ram.open(name, last, answer, now_ns()),
+                    None => {
+                        let _ = answer.send(self.stage.keep(&name, last));
+                    }
+                },
+                Order::Release { name } => {
+                    self.ram.iter_mut().for_each(|ram| ram.cancel(&name));
+                    self.stage.release(&name);
                 }
-                Order::Release { name } => self.stage.release(&name),
             }
         }
     }
@@ -183,6 +221,7 @@ impl Writer {
         let count: usize = self.consumers.iter().map(|consumer| consumer.ledgers.len()).sum();
         for (first, addition) in (count..).zip(&mut added) {
             let ledger = Arc::clone(&addition.ledger);
+            self.ram.iter_mut().for_each(|ram| ram.add_channel(Arc::clone(&ledger)));
             match addition.ring.take() {
                 Some(ring) => self.consumers.push(Consumer { ring, ledgers: vec![ledger], first }),
                 None => self.consumers[0].ledgers.push(ledger),
@@ -206,6 +245,7 @@ impl Writer {
 
     /// Counts records as lost until the stop, because no segment is left.
     fn discard(&mut self) {
+        self.ram.take().iter_mut().for_each(Ram::end);
         loop {
             let stopping = self.stop.load(Ordering::Acquire);
             self.seen_additions();
@@ -226,4 +266,50 @@ impl Writer {
             thread::park_timeout(self.poll);
         }
     }
+}
+
+/// Takes about `left_bytes` of records from a ring, fewer if the memory has no room.
+fn empty(
+    consumer: &mut Consumer,
+    mut left_bytes: usize,
+    since_ns: u64,
+    stage: &mut Stage,
+    mut ram: Option<&mut Ram>,
+) -> Result<(), Stop> {
+    while left_bytes > 0 {
+        let mut pushed = Ok(());
+        let shown = consumer.ring.next(|header, payload| {
+            left_bytes = left_bytes.saturating_sub(HEADER_BYTES + header.bytes as usize);
+            let channel = consumer.first + usize::from(header.channel);
+            if let Some(ram) = &mut ram {
+                // At most 10,000 channels; the configuration was checked.
+                return ram.put(Header { channel: channel as u16, ..header }, payload, stage);
+            }
+            pushed = stage.push(channel, header, payload, since_ns);
+            pushed.is_ok()
+        });
+        pushed?;
+        if shown != Some(true) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the segments of a window whose records are durable.
+fn answer(stage: &mut Stage, window: Window) {
+    let Window { name, answer, from_ns, there_from_ns, has_records, .. } = window;
+    let now_ns = now_ns();
+    let since = |from_ns| Duration::from_nanos(now_ns.saturating_sub(from_ns));
+    let kept = if has_records {
+        stage.keep(&name, since(there_from_ns))
+    } else {
+        Err(IncidentError::Nothing(name))
+    };
+    let whole = |mut kept: Kept| {
+        kept.incident.asked_ns = since(from_ns).as_nanos() as u64;
+        Kept { durable: true, ..kept }
+    };
+    // If the requester has given up waiting, it releases the incident itself.
+    let _ = answer.send(kept.map(whole));
 }

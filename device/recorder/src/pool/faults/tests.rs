@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use super::{Fault, Faults, How, When};
 use crate::channel::Channel;
 use crate::config::{
-    ChannelConfig, EngineChoice, LateRoom, OnFailure, RecorderConfig, Retention, WhenFull,
-    WriterConfig,
+    ChannelConfig, EngineChoice, LateRoom, OnFailure, RamConfig, RecorderConfig, Retention,
+    WhenFull, WriterConfig,
 };
 use crate::incident::KeptSegment;
 use crate::ledger::Account;
@@ -33,6 +33,12 @@ const LONG: Duration = Duration::from_secs(60);
 /// The number of power cuts at each moment, in addition to the one that loses all data that is not
 /// durable.
 const TORN_CUTS: u64 = 6;
+const RAM: RamConfig = RamConfig {
+    bytes: 4 << 20,
+    before: LONG,
+    after: Duration::from_millis(1),
+    incidents_max: None,
+};
 const ENGINES: [EngineChoice; 2] = [EngineChoice::Best, EngineChoice::Pwrite];
 
 fn ms(ms: u64) -> Duration {
@@ -141,7 +147,7 @@ fn kept_lost(before: &BTreeMap<PathBuf, Vec<u64>>, after: &BTreeMap<PathBuf, Vec
 fn assert_consistent(account: &Account) {
     assert!(account.durable.records <= account.written.records, "{account:?}");
     let known = account.buffered.records + account.written.records + account.lost().records;
-    assert_eq!(account.received.records, known);
+    assert_eq!(account.received.records, known + account.expired.records);
 }
 
 struct Run {
@@ -166,10 +172,26 @@ impl Run {
         on_failure: OnFailure,
     ) -> Run {
         let (dir, config) = filled_pool(engine);
-        let before = found(dir.path());
         let config = RecorderConfig { on_failure, ..config };
+        Run::begin(dir, &config, faults, page_cache)
+    }
+
+    /// Starts a recording that holds records in memory until an incident.
+    fn start_ram(engine: EngineChoice, faults: &[Fault]) -> Run {
+        let (dir, mut config) = filled_pool(engine);
+        config.writer.ram = Some(RAM);
+        Run::begin(dir, &config, faults, false)
+    }
+
+    fn begin(
+        dir: tempfile::TempDir,
+        config: &RecorderConfig,
+        faults: &[Fault],
+        page_cache: bool,
+    ) -> Run {
+        let before = found(dir.path());
         let faults = Faults::of_next_recorder(faults.to_vec(), page_cache);
-        let (recorder, channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+        let (recorder, channels) = Recorder::start(config, &mut |_| ()).unwrap();
         Run { dir, before, faults, recorder, channels, kept: Vec::new() }
     }
 
@@ -246,8 +268,9 @@ impl Run {
         let report = self.recorder.finish().unwrap();
         assert_eq!(report.ended, ended);
         let account = self.account();
-        assert_eq!(report.not_durable, account.received.records - account.durable.records);
-        assert_eq!(account.received.records, account.durable.records + account.lost().records);
+        assert_eq!(report.not_durable, account.not_durable());
+        let decided = account.durable.records + account.lost().records + account.expired.records;
+        assert_eq!(account.received.records, decided);
         let found = self.check_crash();
         (account.lost().records, found, self)
     }
@@ -421,6 +444,39 @@ fn completions_that_come_late_cost_nothing() {
         let (lost, found, _) = run.finish(Ended::Finished);
         assert_eq!((lost, ours(&found)), (0, 200));
     }
+}
+
+#[test]
+fn a_memory_writes_only_incidents_and_waits_for_a_failing_device() {
+    for engine in ENGINES {
+        let first_writes = fault(When::Writes(0..3), How::Fail(libc::EIO));
+        let mut run = Run::start_ram(engine, &[first_writes]);
+        run.append(0..500, Duration::ZERO);
+        assert_eq!(run.check_crash(), run.before, "nothing was written");
+        let kept = run.recorder.keeper().keep("a", LONG).unwrap();
+        assert!(kept.durable && run.meter(|meters| &meters.failures) > 0, "{kept:?}");
+        run.kept = kept.incident.segments;
+        assert_eq!(run.account().durable.records, 500);
+        run.check_crash();
+        run.append(500..1_000, Duration::ZERO);
+        let (lost, found, run) = run.finish(Ended::Finished);
+        assert_eq!((lost, ours(&found)), (0, 500));
+        assert_eq!(run.account().expired.records, 500);
+    }
+}
+
+#[test]
+fn an_incident_whose_device_fails_for_good_loses_its_records_and_no_others() {
+    let ever = fault(When::Writes(0..EVER), How::Fail(libc::EIO));
+    let (dir, mut config) = filled_pool(EngineChoice::Best);
+    config.writer.ram = Some(RAM);
+    config.on_failure = OnFailure::Exit;
+    let mut run = Run::begin(dir, &config, &[ever], false);
+    run.append(0..100, Duration::ZERO);
+    let kept = run.recorder.keeper().keep("a", LONG).map_err(|error| error.to_string());
+    assert_eq!(kept, Err("incident a: the recording has ended".into()));
+    let (lost, ..) = run.finish(Ended::Failed);
+    assert_eq!(lost, 100);
 }
 
 #[test]

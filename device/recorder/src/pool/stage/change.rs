@@ -53,7 +53,7 @@ impl Stage {
     /// Ends the segment in use. Its records and its end block are durable afterwards; the rest is
     /// in flight. Its opened gate need not become durable, because the recovery opens it after a
     /// power cut.
-    fn end_segment(&mut self) -> Result<(), Stop> {
+    pub(super) fn end_segment(&mut self) -> Result<(), Stop> {
         self.flush()?;
         if self.is_last() {
             // Then the last account in the file has the fate of all records.
@@ -163,7 +163,7 @@ impl Stage {
             return self.send_added();
         }
         self.file = Some(InUse { file: job.into_file(), identity, holds_records: false });
-        self.parts.pool.begin(identity, now_ns());
+        self.parts.pool.begin(identity, self.begun_ns.unwrap_or_else(now_ns));
         let names = self.parts.pool.rename(identity.sequence, true);
         if let Some((renamer, names)) = self.parts.renamer.as_ref().zip(names) {
             renamer.rename(names);

@@ -4,6 +4,7 @@
 mod channels;
 mod late;
 mod left;
+mod ram;
 mod recording;
 mod restarts;
 mod size;
