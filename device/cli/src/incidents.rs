@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Context, anyhow};
 use clap::Subcommand;
 use serde_json::{Value, json};
-use steadyio_recorder::control::client::ask;
+use steadyio_recorder::control::client::{ask, ask_within, patience_to_keep};
 use steadyio_recorder::incident::{Incident, Kept, files};
 use steadyio_recorder::mcap::files::{FilesError, lock_directory, recordings};
 use steadyio_recorder::mcap::private::Identity;
@@ -54,7 +54,7 @@ enum Action {
         /// Control socket of the recorder, see steady record --control
         #[arg(long, value_name = "PATH")]
         control: PathBuf,
-        /// Time span to keep, ending now
+        /// Time span to keep, ending now; with steady record --ram, ending --incident-after later
         #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
         last: Duration,
         /// Print JSON instead of text (the recorder's answer, docs/spec/control-1.md)
@@ -98,7 +98,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 fn keep(name: &str, control: &Path, last: Duration, as_json: bool) -> Result<Status, Failure> {
     let request = json!({ "do": "keep-incident", "name": name, "last_s": last.as_secs_f64() });
-    let answer = ask(control, &request).map_err(Failure::with(Status::Failed))?;
+    let patience = patience_to_keep(control).map_err(Failure::with(Status::Failed))?;
+    let answer = ask_within(control, &request, patience).map_err(Failure::with(Status::Failed))?;
     let kept: Kept = serde_json::from_value(answer.clone())
         .context("the recorder is of another version")
         .map_err(Failure::with(Status::Failed))?;

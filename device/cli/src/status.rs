@@ -68,7 +68,8 @@ fn render(status: &Value) -> String {
 fn rows(status: &Value) -> Vec<[String; 5]> {
     let row = |topic: &str, account: &Value| {
         let lost = number(account, "/lost_ring_full/records")
-            + number(account, "/lost_in_writing/records");
+            + number(account, "/lost_in_writing/records")
+            + number(account, "/lost_ram_full/records");
         let of = |what: &str| number(account, &format!("/{what}/records")).to_string();
         [topic.into(), of("received"), of("buffered"), of("durable"), lost.to_string()]
     };

@@ -105,6 +105,10 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
                 "steady record --dir /data/recording --input - --topic /pose --encoding json",
             ),
             (
+                "Write only what came around an incident, to spare a worn card:",
+                "steady record --dir /data/recording --input - --ram 256MiB --incident-last 30s",
+            ),
+            (
                 "Find the ring that this device needs:",
                 "steady record --dir /data/recording --plan --size 16KiB --period 5ms",
             ),

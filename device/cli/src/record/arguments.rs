@@ -12,7 +12,7 @@ use steadyio_bench::recording::session::{CallerConfig, Plan};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::config::{
     BLOCK_BYTES, ChannelConfig, ConfigError, EngineChoice, IoPriority, LateRoom, OnFailure,
-    RecorderConfig, Retention, WhenFull, WriterConfig, defaults, record_bytes_max,
+    RamConfig, RecorderConfig, Retention, WhenFull, WriterConfig, defaults, record_bytes_max,
 };
 use steadyio_recorder::pool::Preparation;
 use steadyio_recorder::source::{Periodic, Source};
@@ -29,6 +29,8 @@ const MEASURE_TIME: Duration = Duration::from_secs(10);
 const MEASURE_ROTATIONS: u64 = 8;
 /// The default of --incident-last.
 const INCIDENT_LAST: Duration = Duration::from_secs(30);
+/// The default of --incident-after.
+const INCIDENT_AFTER: Duration = Duration::from_secs(5);
 const TOPIC: &str = "/periodic";
 /// The size of a write-back in the ext4 recording paper. A larger one does not make its device
 /// faster.
@@ -142,6 +144,17 @@ pub struct Arguments {
     /// Time span of the incident that SIGUSR1 keeps (pool) [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     incident_last: Option<Duration>,
+    /// Hold records in SIZE of locked memory, and write only those of incidents, from
+    /// --incident-last before to --incident-after after each (pool)
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "plan")]
+    ram: Option<u64>,
+    /// Time after an incident that belongs to it (pool) [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "ram")]
+    incident_after: Option<Duration>,
+    /// Reject an incident when N are kept, and write nothing for it (pool) [default: when fewer
+    /// than two segments would be left]
+    #[arg(long, value_name = "N", requires = "ram", value_parser = clap::value_parser!(u64).range(1..))]
+    incidents_max: Option<u64>,
     /// Print JSON instead of text (docs/spec/recording-1.schema.json)
     #[arg(long)]
     pub json: bool,
@@ -282,6 +295,12 @@ impl Arguments {
         self.incident_last.unwrap_or(INCIDENT_LAST)
     }
 
+    fn ram(&self) -> Option<RamConfig> {
+        let after = self.incident_after.unwrap_or(INCIDENT_AFTER);
+        let (before, incidents_max) = (self.incident_last(), self.incidents_max);
+        self.ram.map(|bytes| RamConfig { bytes, before, after, incidents_max })
+    }
+
     /// The configuration of `--prepare`.
     pub fn pool(&self) -> Result<RecorderConfig, Failure> {
         let config = || {
@@ -293,7 +312,8 @@ impl Arguments {
                  --prepare, give --segments)"
             );
             // It locks no memory. A later recorder may have a higher limit.
-            let config = RecorderConfig { lock_memory: false, ..self.config(recipe, None) };
+            let mut config = RecorderConfig { lock_memory: false, ..self.config(recipe, None) };
+            config.writer.ram = None;
             self.check(&config)?;
             Ok(config)
         };
@@ -410,10 +430,11 @@ impl Arguments {
     }
 
     /// The options of the pool alone, and whether they were given.
-    fn of_pool(&self) -> [(&'static str, bool); 18] {
+    fn of_pool(&self) -> [(&'static str, bool); 19] {
         [
             ("--control", self.control.is_some()),
             ("--incident-last", self.incident_last.is_some()),
+            ("--ram", self.ram.is_some()),
             ("--profile", self.profile.is_some()),
             ("--prepare", self.prepare),
             ("--record-max", self.record_max.is_some()),
@@ -480,7 +501,7 @@ impl Arguments {
                 fifo_priority: self.writer_priority,
                 cpu: self.writer_cpu,
                 io_priority: self.writer_ionice,
-                ram: None,
+                ram: self.ram(),
             },
             lock_memory: !self.no_lock,
         };

@@ -149,6 +149,12 @@ fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
         diagnostic!(
             "steady: {not_durable} of {received} records are not durable; {lost} were lost"
         );
+        if total.lost_ram_full.records > 0 {
+            diagnostic!(
+                "steady: {} records of incidents had left the memory: --ram is too small",
+                total.lost_ram_full.records
+            );
+        }
         if result.too_long() > 0 {
             diagnostic!("steady: {} records are longer than their topic allows", result.too_long());
         }

@@ -15,6 +15,7 @@ pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
     let option = match key.as_str() {
         "unit_bytes" => "--unit",
         "longest_record_bytes" => "--record-max",
+        "writer.ram.bytes" => "--ram",
         "late.channels" => "--late-topics",
         "late.definition_bytes" => "--late-definitions",
         "segment_bytes" => "--segment-size",
