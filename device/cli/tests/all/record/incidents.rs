@@ -15,7 +15,7 @@ use steadyio_recorder::stream::frames::Topic;
 
 use crate::common::{stderr, valid_json};
 
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 const RECORD_BYTES: usize = 4_000;
 /// More than a segment holds.
 const SEGMENT_RECORDS: u64 = 260;
@@ -27,25 +27,25 @@ fn steady(arguments: &[&str]) -> Command {
 }
 
 /// The pool of a test, and the socket of its recorder.
-struct Pool(tempfile::TempDir);
+pub(super) struct Pool(tempfile::TempDir);
 
-struct Recorder {
+pub(super) struct Recorder {
     socket: PathBuf,
-    child: Child,
+    pub(super) child: Child,
     sent: u64,
 }
 
 impl Pool {
-    fn new() -> Pool {
+    pub(super) fn new() -> Pool {
         Pool(tempfile::tempdir().unwrap())
     }
 
-    fn dir(&self) -> PathBuf {
+    pub(super) fn dir(&self) -> PathBuf {
         self.0.path().join("recording")
     }
 
     /// Log times of its records begin there.
-    fn record(&self, segments: &str, first: u64, arguments: &[&str]) -> Recorder {
+    pub(super) fn record(&self, segments: &str, first: u64, arguments: &[&str]) -> Recorder {
         let mut command = steady(&["record", "--input", "-", "--framing", "frames", "--block"]);
         command.args(["--no-lock", "--quiet", "--segment-size", "1M", "--unit", "64K"]);
         command.args(["--segments", segments]).args(arguments).stdin(Stdio::piped());
@@ -67,7 +67,7 @@ impl Pool {
         recorder
     }
 
-    fn list(&self, status: i32) -> Value {
+    pub(super) fn list(&self, status: i32) -> Value {
         let output = steady(&["incidents", "list", "--json"]).arg(self.dir()).output().unwrap();
         assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
         valid_json(&output, "incidents-1.schema.json")["incidents"].clone()
@@ -88,7 +88,7 @@ impl Pool {
         command.arg("-o").arg(self.0.path().join("out.mcap")).arg(self.dir()).output().unwrap()
     }
 
-    fn exported_times(&self, name: &str) -> Vec<u64> {
+    pub(super) fn exported_times(&self, name: &str) -> Vec<u64> {
         let output = self.export(name);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         valid_json(&output, "export-1.schema.json");
@@ -103,14 +103,14 @@ impl Recorder {
         self.child.stdin.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    fn send(&mut self, records: u64) {
+    pub(super) fn send(&mut self, records: u64) {
         for time in self.sent..self.sent + records {
             self.write(&record_frame(0, time, &[7; RECORD_BYTES]).unwrap());
         }
         self.sent += records;
     }
 
-    fn wait_for(&self, what: &str, records: u64) -> Value {
+    pub(super) fn wait_for(&self, what: &str, records: u64) -> Value {
         let started = Instant::now();
         loop {
             let output = self.ask(&["status", "--json"]);
@@ -123,21 +123,21 @@ impl Recorder {
         }
     }
 
-    fn ask(&self, arguments: &[&str]) -> Output {
+    pub(super) fn ask(&self, arguments: &[&str]) -> Output {
         steady(arguments).arg("--control").arg(&self.socket).output().unwrap()
     }
 
-    fn keep(&self, name: &str, last: &str) -> Output {
+    pub(super) fn keep(&self, name: &str, last: &str) -> Output {
         self.ask(&["incidents", "keep", name, "--last", last])
     }
 
-    fn end(mut self) -> Output {
+    pub(super) fn end(mut self) -> Output {
         drop(self.child.stdin.take());
         self.child.wait_with_output().unwrap()
     }
 }
 
-fn stdout(output: &Output) -> String {
+pub(super) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 

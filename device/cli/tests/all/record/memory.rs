@@ -100,6 +100,23 @@ fn what_may_not_be_locked_is_told_with_what_to_type_before_anything_is_made() {
 }
 
 #[test]
+fn a_memory_that_may_not_be_locked_is_told_with_both_sizes() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().join("recording");
+    let output = record(&dir, &["--duration", "50ms", "--ram", "16M"], b"");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let said = stderr(&output);
+    let needed = said.strip_prefix("steady: cannot lock ").and_then(|said| said.split(' ').next());
+    assert!(needed.unwrap().parse::<u64>().unwrap() > 16 << 20, "{said}");
+    assert!(said.contains(" bytes of memory: only 8388608 may be locked"), "{said}");
+    assert!(!dir.exists());
+    let output = record(&dir, &["--duration", "50ms", "--ram", "1M", "--json"], b"");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(config(&output, "ram_bytes"), 1 << 20);
+    assert!(messages(&dir).is_empty(), "no incident asked for any");
+}
+
+#[test]
 fn a_pool_is_prepared_whatever_may_be_locked() {
     let dir = tempfile::tempdir().unwrap();
     let output = record(dir.path(), &["--prepare", "--ring", "8M"], b"");

@@ -12,4 +12,5 @@ mod memory;
 mod messages;
 mod plan;
 mod pool;
+mod ram;
 mod recipes;
