@@ -244,7 +244,7 @@ static void move(struct thread *thread)
 		after_error(thread);
 		return;
 	}
-	for (i = 0; i < transfer.count && i < size / BLOCK; i++) {
+	for (i = 0; i < transfer.count && i < (size_t)size / BLOCK; i++) {
 		if (transfer.write) {
 			thread->blocks[transfer.first + i].ended = thread->writes;
 			thread->blocks[transfer.first + i].known = true;

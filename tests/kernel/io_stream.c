@@ -359,7 +359,7 @@ static void submit(struct job *job, struct iocb **batch, long count)
 static void run_batch(struct job *job)
 {
 	struct iocb *batch[DEPTH_MAX];
-	uint32_t wanted = 1 + random_below(job, (uint32_t)options.depth);
+	long wanted = 1 + (long)random_below(job, (uint32_t)options.depth);
 	long count = 0;
 
 	for (unsigned int slot = 0; slot < options.depth && count < wanted; slot++) {

@@ -150,7 +150,8 @@ static void by_uring(void)
 	}
 	__atomic_store_n(ring_word(&ring, ring.params.sq_off.tail), request.count,
 			 __ATOMIC_RELEASE);
-	if (syscall(SYS_io_uring_enter, ring.fd, request.count, 0, 0, NULL, 0) != request.count)
+	if (syscall(SYS_io_uring_enter, ring.fd, request.count, 0, 0, NULL, 0) !=
+	    (long)request.count)
 		die("io_uring_enter");
 	/*
 	 * One poll at a time, with a pause between them: while a task spins, virtual time stands
