@@ -11,7 +11,7 @@ from steady_lab.root import lock
 from steady_lab.root.apt import fetch
 from steady_lab.root.compiler import compile_inside
 from steady_lab.root.lock import Package, architecture, check_file, locked_packages, wanted
-from steady_lab.root.root import build_root, guest_root
+from steady_lab.root.root import GUESTS, build_root, guest_root
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
 
@@ -20,7 +20,7 @@ def package(name: str = "steadyio-test") -> Package:
     return Package("guest", name, "1:2.0", "amd64", 4, "0" * 64)
 
 
-@pytest.mark.parametrize("purpose", ["guest", "build", "build-13", "guest-arm64", "build-arm"])
+@pytest.mark.parametrize("purpose", [*GUESTS.values(), "build", "build-13", "build-arm"])
 def test_all_that_is_wanted_is_locked(purpose: str) -> None:
     own = (architecture(purpose), "all")
     locked = {

@@ -2,8 +2,8 @@
 """k2, chario and the programs on Debian's own kernels, three CPUs; `make test-stock`.
 
 On x86-64 with every kind of disk, and with the scripts of tests/kernel that need no virtual time,
-which say so in their header: `# STOCK: yes`. On 64-bit ARM with fewer; programs of 32 bits run
-there, too.
+which say so in their header: `# STOCK: yes`. With PREEMPT_RT the same. On ARM with fewer; on that
+of 64 bits programs of 32 bits run, too.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from kernel_scripts import SCRIPTS, header
 from shared_boot import Machine, Run
 from steady_lab.figures.direct_path import RESERVED_MIB
 from steady_lab.kernels.source import RELEASES
-from steady_lab.kernels.stock import ARM64_KERNELS
+from steady_lab.kernels.stock import ARM_KERNELS, RT_KERNELS
 from steady_lab.root.cargo import RUST_TARGETS
 
 HERE = Path(__file__).parent
@@ -27,56 +27,73 @@ def runs(disk: str, *names: str) -> tuple[Run, ...]:
     return tuple(Run(HERE / f"{name}.sh", disk) for name in names)
 
 
-SD = Machine(
-    "sd",
-    # The first has use for buffers by address, and loads chario without them at its end; the last
-    # powers the guest off.
-    runs("sd", "by_address", *DATA, "chario_under_load", "reserved_region", "chario_suspend"),
-    ("sd",),
-    (f"chario memory=512M+{RESERVED_MIB}M",),
-    RESERVED_MIB,
-)
+def sd(kernel: str) -> Machine:
+    # Debian's kernels with PREEMPT_RT have no device-dax.
+    dax = () if kernel in RT_KERNELS else ("reserved_region",)
+    return Machine(
+        "sd",
+        # The first has use for buffers by address, and loads chario without them at its end; the
+        # last powers the guest off.
+        runs("sd", "by_address", *DATA, "chario_under_load", *dax, "chario_suspend"),
+        ("sd",),
+        (f"chario memory=512M+{RESERVED_MIB}M",),
+        RESERVED_MIB,
+    )
+
+
 # QEMU itself ends when its eMMC is suspended.
 EMMC = Machine("emmc", runs("emmc", *DATA, "chario_under_load"), ("emmc",), ("chario",))
-PCI = Machine(
-    "pci",
-    (
-        *runs("virtio", *DATA, "programs", "removal_under_load"),
-        *runs("nvme", *DATA, "programs", "nvme_commands", "removal_under_load"),
-        *runs("scsi", *DATA, "removal_under_load"),
-        *runs("null", *DATA),
-    ),
-    ("virtio", "nvme", "scsi", "null"),
-    ("ext4",),
-)
 
 
-def null(release: str) -> Machine:
-    only = runs("", "async_depth") if release == "7.3" else ()
+def pci(kernel: str) -> Machine:
+    only = ("interrupt_threads",) if kernel in RT_KERNELS else ()
+    return Machine(
+        "pci",
+        (
+            *runs("virtio", *DATA, "programs", *only, "removal_under_load"),
+            *runs("nvme", *DATA, "programs", "nvme_commands", *only, "removal_under_load"),
+            *runs("scsi", *DATA, "removal_under_load"),
+            *runs("null", *DATA),
+        ),
+        ("virtio", "nvme", "scsi", "null"),
+        ("ext4",),
+    )
+
+
+def null(kernel: str) -> Machine:
+    only = runs("", "async_depth") if kernel.startswith("7.3") else ()
     names = ("files_while_switching", "declared_crypt")
     scripts = (*map(Run, STOCK_SCRIPTS), *runs("", *names), *only)
     return Machine("null", scripts, modules=("null_blk nr_devices=0",))
 
 
 ARM_SD = Machine("sd", runs("sd", *DATA, "chario_under_load"), ("sd",), ("chario",))
-ARM_PCI = Machine(
-    "pci",
-    (
-        *runs("virtio", *DATA),
-        *(Run(HERE / "programs.sh", "virtio", programs) for programs in RUST_TARGETS),
-        *runs("virtio", "removal_under_load"),
-        *runs("nvme", *DATA, "removal_under_load"),
-    ),
-    ("virtio", "nvme"),
-    ("ext4",),
-)
+
+
+def arm_pci(kernel: str) -> Machine:
+    programs = ["armhf"] if kernel.endswith("armhf") else [*RUST_TARGETS]
+    return Machine(
+        "pci",
+        (
+            *runs("virtio", *DATA),
+            *(Run(HERE / "programs.sh", "virtio", one) for one in programs),
+            *runs("virtio", "removal_under_load"),
+            *runs("nvme", *DATA, "removal_under_load"),
+        ),
+        ("virtio", "nvme"),
+        ("ext4",),
+    )
+
+
 MACHINES = [
     pytest.param(machine, kernel, id=f"{machine.name}-{kernel}")
-    for kernels, machines in (
-        *(([release], (SD, PCI, EMMC, null(release))) for release in RELEASES),
-        (ARM64_KERNELS, (ARM_SD, ARM_PCI)),
+    for kernel, machines in (
+        *(
+            (kernel, (sd(kernel), pci(kernel), EMMC, null(kernel)))
+            for kernel in (*RELEASES, *RT_KERNELS)
+        ),
+        *((kernel, (ARM_SD, arm_pci(kernel))) for kernel in ARM_KERNELS),
     )
-    for kernel in kernels
     for machine in machines
 ]
 

@@ -18,13 +18,13 @@ from pathlib import Path
 
 from steady_lab.kernels.architecture import SANITIZERS
 from steady_lab.kernels.source import RELEASES
-from steady_lab.kernels.stock import ARM64_KERNELS, image_package
+from steady_lab.kernels.stock import ARM_KERNELS, RT_KERNELS, image_package
 from steady_lab.kernels.watching import WATCHED_RELEASES
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.root.lock import LINUX, STOCK, locked_packages
 from steady_lab.targets.qemu import newer_program
-from steady_lab.targets.qemu_machine import ARM_BOARD, PC
+from steady_lab.targets.qemu_machine import ARM_BOARD, ARM_BOARD_32, PC
 
 sys.path.insert(0, str(PROJECT / "tests"))
 from kernel_scripts import SCRIPTS, header
@@ -45,6 +45,7 @@ WHAT = {
     "by_address": "chario: buffers by address, in declared memory only",
     "files_while_switching": "k2: its files read during a switch",
     "declared_crypt": "k2: a declared task through dm-crypt",
+    "interrupt_threads": "`steady doctor`, `with`: a task computes above a disk's interrupt",
     "async_depth": "k2: `queue/async_depth`, which 7.3 has, limits background only",
     "programs": "`steady record`, `trace` and `bench`: counts",
     "nvme_commands": "`steady direct` through `/dev/ngXnY`: data, refusals, who may",
@@ -198,13 +199,15 @@ def pc() -> str:
 
 
 def arm_board() -> str:
-    return f"Emulated by {emulator([ARM_BOARD.program])}; {' '.join(ARM_BOARD.board)}, three CPUs."
+    boards = [" ".join(one.board) for one in (ARM_BOARD, ARM_BOARD_32)]
+    return f"Emulated by {emulator([ARM_BOARD.program])}; {' and '.join(boards)}, three CPUs."
 
 
 def main() -> int:
     for name, results, columns, emulated in (
         ("tested", STOCK_RESULTS, versions(RELEASES), pc),
-        ("arm64", STOCK_RESULTS, versions(ARM64_KERNELS), arm_board),
+        ("preempt-rt", STOCK_RESULTS, versions(RT_KERNELS), pc),
+        ("arm", STOCK_RESULTS, versions(ARM_KERNELS), arm_board),
         ("races", RACES_RESULTS, race_versions(), pc),
     ):
         # Results that were not renewed here stay.

@@ -15,7 +15,7 @@ from steady_lab.root.cargo import (
     install_capi,
 )
 from steady_lab.root.lock import LOCK, NATIVE, PROMETHEUS, write_lock
-from steady_lab.root.root import build_root, guest_root, services_root
+from steady_lab.root.root import GUESTS, build_root, guest_root, services_root
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -30,7 +30,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     build.add_argument(
         "--for",
         dest="architecture",
-        choices=(NATIVE, "arm64"),
+        choices=tuple(GUESTS),
         default=NATIVE,
         help="architecture of the guests, by its Debian name [%(default)s]",
     )

@@ -3,7 +3,8 @@
 
 Each comes with the source of its very version: k2 needs private headers of it, which Debian's
 header packages leave out. 6.1 and 6.12 are also the lab kernels; 7.3, of Debian 13, is not. 6.12
-is there for 64-bit ARM, too: of the same source, and its modules are compiled on this machine.
+is there for ARM of 64 and of 32 bits, too: of the same source, and its modules are compiled on this
+machine. Of each for x86-64 there is one with PREEMPT_RT.
 """
 
 import fcntl
@@ -33,8 +34,9 @@ from steady_lab.root.lock import (
 from steady_lab.root.root import Root, build_root, build_root_13, guest_root, unpack_package
 from steady_lab.root.sandbox import Place, build_sandbox, run_inside
 
-ARM64_KERNELS = ("6.12-arm64",)
-STOCK_KERNELS = (*RELEASES, *ARM64_KERNELS)
+ARM_KERNELS = ("6.12-arm64", "6.12-armhf")
+RT_KERNELS = tuple(f"{release}-rt" for release in RELEASES)
+STOCK_KERNELS = (*RELEASES, *ARM_KERNELS, *RT_KERNELS)
 RECIPE_VERSION = 1
 INSIDE_STOCK = "/run/steadyio/stock"
 

@@ -28,6 +28,7 @@ from steady_lab.root.lock import (
     EMULATOR_13,
     GUEST,
     GUEST_ARM64,
+    GUEST_ARMHF,
     LINUX,
     LOCK,
     NATIVE,
@@ -93,7 +94,8 @@ def _download(packages: Sequence[Package], folder: Path, purpose: str) -> None:
 def resolve() -> list[Package]:
     """Resolve wanted.toml and its dependencies in the current archive."""
     lists, packages = wanted(), []
-    for purpose in (GUEST, BUILD, BUILD_13, EMULATOR_13, GUEST_ARM64, BUILD_ARM, SERVICES):
+    arm = (GUEST_ARM64, GUEST_ARMHF, BUILD_ARM)
+    for purpose in (GUEST, BUILD, BUILD_13, EMULATOR_13, *arm, SERVICES):
         packages += _with_needed(purpose, list(lists[purpose]))
     alone = {purpose: list(lists[purpose]) for purpose in (OBJTOOL, PROMETHEUS)}
     alone |= {f"{LINUX}-{release}": [name] for release, name in lists[LINUX].items()}

@@ -28,7 +28,7 @@ PROMETHEUS = "prometheus"
 # A system with systemd and udev, which act on what `steady apply` writes, in its tests.
 SERVICES = "services"
 # For ARM: what guests run, and what builds it.
-GUEST_ARM64, BUILD_ARM = "guest-arm64", "build-arm"
+GUEST_ARM64, GUEST_ARMHF, BUILD_ARM = "guest-arm64", "guest-armhf", "build-arm"
 NATIVE, ARCHITECTURES_ARM = "amd64", ("amd64", "arm64", "armhf")
 BACKPORTS_13 = "trixie-backports"
 HEAD = """\

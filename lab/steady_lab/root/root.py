@@ -33,6 +33,7 @@ from steady_lab.root.lock import (
     EMULATOR_13,
     GUEST,
     GUEST_ARM64,
+    GUEST_ARMHF,
     NATIVE,
     SERVICES,
     Package,
@@ -59,6 +60,8 @@ FILES = {
     "etc/nsswitch.conf": "",
     "etc/resolv.conf": "",
 }
+# What guests of each architecture run on.
+GUESTS = {NATIVE: GUEST, "arm64": GUEST_ARM64, "armhf": GUEST_ARMHF}
 # Documentation of packages: not needed.
 EXCLUDED = ("doc", "info", "lintian", "locale", "man")
 
@@ -76,7 +79,7 @@ def guest_root(of: str = NATIVE) -> Root:
 
     `of`: the architecture, by Debian's name.
     """
-    return _root(GUEST if of == NATIVE else GUEST_ARM64)
+    return _root(GUESTS[of])
 
 
 def build_root(of: str = NATIVE) -> Root:

@@ -72,7 +72,7 @@ class BootKernel(Kernel, Protocol):
 
     @property
     def architecture(self) -> str:
-        """Debian's name: amd64 or arm64."""
+        """Debian's name: amd64, arm64 or armhf."""
 
     @property
     def image(self) -> Path:

@@ -6,6 +6,7 @@ Guests of both find their disks on PCI, and their root over 9P.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,4 +56,8 @@ ARM_BOARD = Machine(
     "/dev/ttyS0",
     ("-chardev", "file,id=console,path={}", "-device", "pci-serial,chardev=console"),
 )
-MACHINES: Mapping[str, Machine] = {NATIVE: PC, "arm64": ARM_BOARD}
+# The same board with a processor of 32 bits, whose kernel needs LPAE for the board's PCI.
+ARM_BOARD_32 = dataclasses.replace(
+    ARM_BOARD, program="qemu-system-arm", board=("-M", "virt", "-cpu", "cortex-a15")
+)
+MACHINES: Mapping[str, Machine] = {NATIVE: PC, "arm64": ARM_BOARD, "armhf": ARM_BOARD_32}
