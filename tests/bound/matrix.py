@@ -61,7 +61,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The largest errors of times and of pauses, relative, and what is wrong."""
+    """The largest errors of times and of pauses, relative, and the faults in words."""
 
     time: float
     pause: float | None
@@ -100,7 +100,7 @@ def length(card: Path) -> str:
 
 
 def beyond(profile: dict[str, Any]) -> Iterator[str]:
-    """What is taken for a stall of the card."""
+    """Name each operation for which the profile reports stalls."""
     for op, seen in profile["seen"].items():
         if seen["beyond_count"] or seen["beyond_ns"] >= HOST_NS:
             yield f"seen.{op}.beyond_ns {seen['beyond_ns']}"

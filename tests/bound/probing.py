@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Probes emulated cards, and compares the profiles with what the cards were given."""
+"""Probes emulated cards, and compares the profiles with their specs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab device fit FILE`: a user's measurement becomes a card, and says what is assumed."""
+"""`steady-lab device fit FILE`: a user's measurement becomes a card, with its assumptions named."""
 
 from __future__ import annotations
 

@@ -54,11 +54,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     action = actions.add_parser(
         "fit",
         help="make a card of a measurement, or fit the lab's devices to published values",
-        description="With FILE: prints the spec of a card that behaves as measured, with what it "
-        "used, could not know and assumed. Without: fits the emulated cards and the SSD to "
-        "published values, and compares the fit with their specs. Then it writes the errors of the "
-        f"fit into the records ({RECORD.name}). It simulates the SSD repeatedly, which takes "
-        "several minutes, and prints each better fit.",
+        description="With FILE: prints the spec of a card that behaves as measured, with the "
+        "fields that it used, the gaps and the assumptions. Without: fits the emulated cards and "
+        "the SSD to published values, and compares the fit with their specs. Then it writes the "
+        f"errors of the fit into the records ({RECORD.name}). It simulates the SSD repeatedly, "
+        "which takes several minutes, and prints each better fit.",
         epilog="Exit status: 0 the spec is written, or the specs hold the fitted values; 1 the "
         "specs hold other values, and the record is unchanged.",
     )

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady record --ram`: what is written after an incident, and what is not.
+//! `steady record --ram`: only records around an incident are written.
 
 use std::fs;
 use std::process::Output;
