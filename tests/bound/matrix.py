@@ -36,6 +36,7 @@ WRONG = (
     "test-cache-fua",
     "emmc-51-cache",
     "emmc-hs400-cache",
+    "emmc-hs400-sige5",
     "s5-zynq-emmc-32gb",
     "s5-zynq-emmc-32gb-noqueue",
     "ufs-20",
