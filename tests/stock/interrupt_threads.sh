@@ -16,8 +16,8 @@ knob "${disk#/dev/}" scheduler k2
 
 ends_in_time() {
 	status=0
-	"$@" "$STEADY_TESTS_BIN/read_beside_task" "$disk" 1 || status=$?
-	[ $status = 0 ] || [ $status = 3 ] || fail "read_beside_task: $status"
+	"$@" "$STEADY_TESTS_BIN/read_while_computing" "$disk" 1 || status=$?
+	[ $status = 0 ] || [ $status = 3 ] || fail "read_while_computing: $status"
 	[ $status = 0 ]
 }
 

@@ -92,7 +92,7 @@ impl Threads {
         !name.is_empty() && self.names.iter().any(|one| one.get(..bytes_max).unwrap_or(one) == name)
     }
 
-    /// Whether some thread completes this disk's requests, or they complete in the interrupt.
+    /// Whether any thread completes this disk's requests.
     pub fn exist(&self) -> io::Result<bool> {
         Ok(self.is_card || self.list()?.iter().any(|(_, kind)| *kind == Kind::Interrupt))
     }

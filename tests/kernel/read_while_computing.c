@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Whether a read ends while a real-time task computes on its CPU: read_beside_task DEVICE CPU.
+ * Whether a read ends while a real-time task computes on its CPU: read_while_computing DEVICE CPU.
  *
  * Under SCHED_FIFO 70 it reads 4 KiB; on the same CPU a task under SCHED_FIFO 60 computes until the
  * read has ended, for GIVE_UP_S at most. Exit status 0: the read ended first; 3: the task gave up, and
