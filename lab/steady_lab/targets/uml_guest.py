@@ -15,6 +15,7 @@ from steady_lab.kernels.build import LabKernel
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK
 from steady_lab.root.sandbox import Place, sandbox
 from steady_lab.targets.guest_run import GuestProcess, run_guest
+from steady_lab.targets.one_cpu import one_cpu
 from steady_lab.targets.target import BootRequest, BootResult, Part
 from steady_lab.targets.uml_standstill import Standstill
 
@@ -63,12 +64,15 @@ class UmlGuest:
             if finding := standstill.look(pid, time.monotonic()):
                 on_standstill(finding)
 
-        def command(work: Path) -> list[str]:
-            return [*self._sandbox(work), *self.words]
+        with one_cpu() as on_it:
 
-        return run_guest(
-            GuestProcess(self.init, command, look, last_seen=lambda: standstill.finding), request
-        )
+            def command(work: Path) -> list[str]:
+                return [*on_it, *self._sandbox(work), *self.words]
+
+            return run_guest(
+                GuestProcess(self.init, command, look, last_seen=lambda: standstill.finding),
+                request,
+            )
 
     def _sandbox(self, work: Path) -> list[str]:
         """The guest's folders are where the guest has them: no path of this machine reaches it.
