@@ -44,11 +44,6 @@ def base_kernel() -> LabKernel:
     return build_kernel(find_source(), "base")
 
 
-@pytest.fixture(scope="session")
-def debug_kernel() -> LabKernel:
-    return build_kernel(find_source(), "debug")
-
-
 @pytest.fixture
 def work(request: pytest.FixtureRequest) -> Path:
     """An empty folder named after the test; kept afterwards, to look at."""

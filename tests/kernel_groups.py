@@ -26,13 +26,15 @@ def can_share(script: Path) -> bool:
 
 def group_of(release: str, script: Path) -> str:
     """Name the boot that a script shares: up to SHARED_MAX scripts for the same kernel."""
-    kernel = f"{release}-{flavour(script)}"
+    kernel = f"{release}-{flavour(script, release)}"
     if not can_share(script):
         return f"{kernel}-{script.stem}"
     alike = [
         path
         for known, path in cases()
-        if known == release and flavour(path) == flavour(script) and can_share(path)
+        if known == release
+        and flavour(path, release) == flavour(script, release)
+        and can_share(path)
     ]
     return f"{kernel}-{alike.index(script) // SHARED_MAX}"
 
@@ -86,7 +88,7 @@ class SharedBoots:
         requests = [request_of(script, release, work / script.stem) for script in scripts]
         names = " ".join(script.stem for script in scripts)
         with boots_of(f"kernel {group} {names}", pytest.MonkeyPatch()) as boots:
-            results = uml(release, flavour(scripts[0])).boot_in_turn(requests)
+            results = uml(release, flavour(scripts[0], release)).boot_in_turn(requests)
             boots.passed = all(
                 isinstance(result, BootResult) and result.exit_status == 0 for result in results
             )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The scripts of tests/kernel, and how each is run: its header says next to which device.
 
-DESCRIPTION: what behaviour holds. DEVICE: a name in experiments/devices, or none. FLAVOUR: debug
-(default) or base. MODULES: modules of the kernel to load, each with its parameters, `;` between
-them. KERNELS: the releases that have this behaviour [all]; the script says why the others do not.
-ALONE: why the script cannot share a boot with others [it can].
+DESCRIPTION: what behaviour holds. DEVICE: a name in experiments/devices, or none. FLAVOUR: debug or
+base, the only one that it can run on [see flavour()]. MODULES: modules of the kernel to load, each
+with its parameters, `;` between them. KERNELS: the releases that have this behaviour [all]; the
+script says why the others do not. ALONE: why it cannot share a boot with others [it can].
 COMPAT: the files of kernel/compat that it covers; `make test` then runs it on 6.1, too.
 STOCK: yes, if it needs no virtual time and nothing that Debian's kernels lack: then `make
 test-stock` runs it there, too (tests/stock/stock_kernels.py).
@@ -64,15 +64,20 @@ def cases() -> list[tuple[str, Path]]:
     """Each release with each script that is for it.
 
     On a release that is not whole, those that cover a difference between the kernels, or that no
-    whole release has.
+    whole release has, and need no debug kernel.
     """
     scripts = sorted(path for path in SCRIPTS.glob("*.sh") if not path.name.startswith("lib"))
     return [
         (release, path)
         for release in KERNEL_TEST_RELEASES
         for path in scripts
-        if is_for(path, release) and (release in WHOLE_RELEASES or tells_releases_apart(path))
+        if is_for(path, release) and (release in WHOLE_RELEASES or is_for_a_part(path))
     ]
+
+
+def is_for_a_part(script: Path) -> bool:
+    """Whether it runs on a release that is not whole."""
+    return header(script).get("FLAVOUR") != "debug" and tells_releases_apart(script)
 
 
 def tells_releases_apart(script: Path) -> bool:
@@ -129,8 +134,12 @@ def run(
     """Boot what the script's header wants and run it there, alone."""
     build_helpers()
     request = request_of(script, release, work, environment, timeout_s)
-    return uml(release, flavour(script)).boot(request)
+    return uml(release, flavour(script, release)).boot(request)
 
 
-def flavour(script: Path) -> str:
-    return header(script).get("FLAVOUR", "debug")
+def flavour(script: Path, release: str) -> str:
+    """Return which kernel it runs on: debug, except on a release that is not whole.
+
+    The debug kernel of such a release takes longer to build than its scripts to run.
+    """
+    return header(script).get("FLAVOUR", "debug" if release in WHOLE_RELEASES else "base")

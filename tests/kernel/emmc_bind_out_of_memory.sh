@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: binding the driver fails cleanly whichever allocation fails, and works afterwards
 # DEVICE: test-queue
+# FLAVOUR: debug
 # ALONE: it makes allocations of the whole guest fail
 . "$STEADY_TESTS/lib.sh"
 

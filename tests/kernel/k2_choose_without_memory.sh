@@ -3,6 +3,7 @@
 # DESCRIPTION: choosing k2 fails cleanly whichever allocation fails, and works afterwards.
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# FLAVOUR: debug
 # ALONE: it makes allocations of the whole guest fail
 # KERNELS: 6.12 7.3
 # 6.1 itself leaks the reference to a scheduler's module, of any scheduler, when it cannot allocate the

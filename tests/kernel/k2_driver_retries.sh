@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: pieces and requests that the driver returns are dispatched again, and only then complete
 # DEVICE: none
+# FLAVOUR: debug
 # MODULES: null_blk nr_devices=0 requeue=3,100,0,-1
 # COMPAT: insert_flags.h
 . "$STEADY_TESTS/lib.sh"

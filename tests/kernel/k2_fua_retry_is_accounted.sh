@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: a FUA write that the driver returns enters the scheduler unprepared; it is counted, too.
 # DEVICE: none
+# FLAVOUR: debug
 # MODULES: null_blk nr_devices=0 requeue=3,100,0,-1
 # COMPAT: request_private.h
 # KERNELS: 6.1

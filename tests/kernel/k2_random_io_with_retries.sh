@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: data is right and all completes while the driver returns every fifth piece
 # DEVICE: none
+# FLAVOUR: debug
 # MODULES: null_blk nr_devices=0 requeue=5,100,0,-1
 # COMPAT: request_private.h
 . "$STEADY_TESTS/lib.sh"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: every hundredth piece times out: its I/O fails, all others keep their data, nothing hangs
 # DEVICE: none
+# FLAVOUR: debug
 # MODULES: null_blk nr_devices=0 timeout=100,100,0,-1
 . "$STEADY_TESTS/lib.sh"
 set -e

@@ -3,6 +3,7 @@
 # DESCRIPTION: data is right while allocations fail at random, of slabs and of pages, those of clones included
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# FLAVOUR: debug
 # ALONE: it makes allocations of the whole guest fail
 . "$STEADY_TESTS/lib.sh"
 set -e

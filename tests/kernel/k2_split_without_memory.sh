@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: with no memory for clones, pieces come from the reserve, or wait; nothing is unsplit.
 # DEVICE: none
+# FLAVOUR: debug
 # MODULES: null_blk nr_devices=0
-# COMPAT: bio_split.h
 # ALONE: it makes allocations of the whole guest fail
 # KERNELS: 6.1 6.12
 # 7.3 makes no thread without such an allocation.

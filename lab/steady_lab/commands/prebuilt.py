@@ -9,14 +9,13 @@ from pathlib import Path
 
 from steady_lab.commands.arguments import new_file
 from steady_lab.devices.kinds import MODULES
-from steady_lab.kernels.architecture import FLAVOURS
 from steady_lab.kernels.modules import ON_REQUEST
 from steady_lab.kernels.prebuilt import pack, unpack_matching
 from steady_lab.kernels.source import RELEASES
 
 KERNELS = {
-    "demo": [(RELEASES[0], FLAVOURS[0])],
-    "test": [(release, flavour) for release in RELEASES[:2] for flavour in FLAVOURS],
+    "demo": [(RELEASES[0], "base")],
+    "test": [(RELEASES[0], "base"), (RELEASES[1], "base"), (RELEASES[1], "debug")],
 }
 
 ALL_MODULES = (*MODULES, *ON_REQUEST.values())
@@ -36,7 +35,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         dest="purpose",
         choices=tuple(KERNELS),
         default="demo",
-        help="demo: one kernel, and of `steady` what figures run; test: the four kernels of make "
+        help="demo: one kernel, and of `steady` what figures run; test: the three kernels of make "
         "test, and all of `steady` [%(default)s]",
     )
     packing.set_defaults(func=_pack)
