@@ -41,7 +41,7 @@ test-stock:
 		--junitxml build/tests/stock.xml
 
 test-stock-all:
-	scripts/setup stock
+	scripts/setup stock-all
 	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . $(STOCK_TESTS) \
 		--junitxml build/tests/stock.xml
 
