@@ -2,6 +2,7 @@
 """Examples of the Rust crates, which tests run as programs."""
 
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from steady_lab.paths import BUILD, PROJECT
@@ -10,10 +11,12 @@ from steady_lab.paths import BUILD, PROJECT
 BUILD_TIMEOUT_S = 1800
 
 
+@cache
 def rust_example(name: str) -> Path:
     """Build the workspace's examples and return one; raises CalledProcessError.
 
-    One package alone would have dependencies with fewer features, all of them compiled again.
+    Its tests have the mark `waits_for_cargo`. One package alone would have dependencies with fewer
+    features, all of them compiled again.
     """
     command = ["cargo", "build", "--quiet", "--locked", "--examples"]
     command += ["--manifest-path", str(PROJECT / "device" / "Cargo.toml")]

@@ -17,6 +17,8 @@ import pytest
 from rust_examples import rust_example
 from steady_lab.paths import BUILD
 
+pytestmark = pytest.mark.waits_for_cargo
+
 CHANNELS = 3
 FINISHED = "segment-00000.mcap"
 CUT = "segment-00001.mcap"

@@ -20,6 +20,8 @@ from releases import RELEASES
 from stays import compare
 from steady_lab.paths import GUEST_PROJECT
 
+pytestmark = pytest.mark.waits_for_cargo
+
 SCRIPT = Path(__file__).parent / "beside_blktrace.sh"
 CLOCK_STEP_NS = 256
 # Requests, about; fewer would mean that the load did not run.

@@ -18,6 +18,8 @@ from kept import read_kept
 from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 
+pytestmark = pytest.mark.waits_for_cargo
+
 HERE = Path(__file__).parent
 # Set by scsi_times.sh and nvme_times.sh.
 COMMAND_NS = 100_000

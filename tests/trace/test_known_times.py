@@ -14,6 +14,8 @@ from kept import read_kept
 from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 
+pytestmark = pytest.mark.waits_for_cargo
+
 SCRIPT = Path(__file__).parent / "known_times.sh"
 # Between the driver's events and the card's own clock are some readings of the guest's clock, each
 # of which takes a step of it.

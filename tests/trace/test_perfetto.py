@@ -20,6 +20,8 @@ from rust_examples import rust_example
 from steady_lab.pages.screenshot import find_chromium
 from steady_lab.paths import BUILD, PROJECT
 
+pytestmark = pytest.mark.waits_for_cargo
+
 RUN_TIMEOUT_S = 60
 TRACE = PROJECT / "device" / "trace" / "tests" / "traces" / "host-trace.txt"
 REQUESTS = 7
