@@ -15,6 +15,10 @@ segment and the two syncs a second of its loss window count against it.
 Then records of 100 bytes come through a pipe, as fast as a program can write what it has ready,
 with and without `--measure-calls` (`--input`: only this).
 
+Then data of several kinds comes through a pipe, with each `--compression`, and the built-in source
+appends at a fixed rate (`--compression`: only this). Each kind repeats after more than a block, so
+no block compresses better because of that.
+
 Called by scripts/bench. Nothing here is asserted: a busy machine must not fail the tests. Figures
 are compared within one run only.
 """
@@ -22,14 +26,16 @@ are compared within one run only.
 import argparse
 import contextlib
 import json
+import math
 import os
+import random
 import statistics
 import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +62,11 @@ INPUT_HEAD = "framing|topics|calls measured|records/s|its rounds|CPU ns/record|o
 INPUT_BYTES = 100
 # What a producer has ready.
 BATCH = 10_000
+COMPRESSIONS = ("none", "lz4", "zstd")
+COMPRESSION_HEAD = "data|bytes|compression|MiB/s|payload over written|writer's CPU us/MiB"
+APPEND_HEAD = "compression|p50|p99|p99.9|max us|blocked|written MiB"
+# More than a block.
+KIND_BYTES = 4 << 20
 HEAD = "recipe|call|p50|p99|p99.9|max us|cause of max|calls|blocked|preempted|late|CPU us/MiB"
 
 
@@ -71,6 +82,8 @@ class Sizes:
         self.rounds = 1 if small else 3
         self.segment = "8M" if small else "64M"
         self.input_records = BATCH if small else 400 * BATCH
+        self.repeats = 1 if small else 24
+        self.appended = "1M" if small else "20M"
         self.large_segment = "8M" if small else "128M"
 
 
@@ -295,27 +308,25 @@ def stream(framing: str, topics: int) -> tuple[bytes, bytes]:
     return beginning + frame(2, b""), b"".join(frame(3, record) for record in records)
 
 
-def records_per_s(mount: Path, sizes: Sizes, framing: str, topics: int, options: list[str]) -> Any:
-    """One recording from a pipe: records/s, CPU per record, and of the thread that reads."""
-    beginning, batch = stream(framing, topics)
-    command: list[str | Path] = [
-        STEADY,
-        "record",
-        "--json",
-        "--dir",
-        mount / f"input{topics}",
-        "--block",
-        "--quiet",
-    ]
-    command += ["--input", "-", "--framing", framing, "--size", str(INPUT_BYTES), *options]
-    command += ["--segment-size", sizes.segment, "--segments", "4"]
+def piped(pool: Path, sizes: Sizes, beginning: bytes, batches: list[bytes], *options: str) -> Any:
+    """The result of one recording from a pipe."""
+    command: list[str | Path] = [STEADY, "record", "--json", "--dir", pool, "--block", "--quiet"]
+    command += ["--input", "-", *options, "--segment-size", sizes.segment, "--segments", "4"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as recorder:
         assert recorder.stdin is not None and recorder.stdout is not None
         with recorder.stdin as pipe:
             pipe.write(beginning)
-            for _ in range(sizes.input_records // BATCH):
+            for batch in batches:
                 pipe.write(batch)
-        result = json.loads(recorder.stdout.read())
+        return json.loads(recorder.stdout.read())
+
+
+def records_per_s(mount: Path, sizes: Sizes, framing: str, topics: int, options: list[str]) -> Any:
+    """One recording from a pipe: records/s, CPU per record, and of the thread that reads."""
+    beginning, batch = stream(framing, topics)
+    options = ["--framing", framing, "--size", str(INPUT_BYTES), *options]
+    batches = [batch] * (sizes.input_records // BATCH)
+    result = piped(mount / f"input{topics}", sizes, beginning, batches, *options)
     durable = result["ledger"]["total"]["durable"]
     assert durable["records"] == sizes.input_records, durable
     reader = result["caller"]["kernel"]
@@ -349,27 +360,115 @@ def inputs(mount: Path, sizes: Sizes) -> None:
     print_table(rows)
 
 
+def kinds() -> dict[str, list[bytes]]:
+    """Records of sensors, the same in each run."""
+    noise = random.Random(47)
+
+    def pose(number: int) -> bytes:
+        x, y = math.sin(number / 900), math.cos(number / 700)
+        heading = noise.gauss(number / 5000, 0.001)
+        text = {"stamp": number / 100, "x": round(x, 4), "y": round(y, 4), "yaw": round(heading, 5)}
+        return json.dumps(text).encode()
+
+    def inertial(number: int) -> bytes:
+        # A converter with 16 bits, as doubles.
+        values = [round(noise.gauss(math.sin(number / 300), 0.01) * 2048) / 2048 for _ in range(6)]
+        return struct.pack("<QI6d", number * 5_000_000, number, *values)
+
+    def scan(number: int) -> bytes:
+        ranges = (4 + 3 * math.sin((number + at) / 90) for at in range(720))
+        return struct.pack("<720f", *(round(noise.gauss(one, 0.005), 3) for one in ranges))
+
+    def image(number: int) -> bytes:
+        row = [number + at // 3 + noise.randrange(4) for at in range(256)]
+        return bytes((one + line + noise.randrange(2)) & 255 for line in range(256) for one in row)
+
+    makers: dict[str, Callable[[int], bytes]] = {
+        "poses as JSON": pose,
+        "inertial": inertial,
+        "laser scans": scan,
+        "images": image,
+        "random": lambda _: noise.randbytes(64 << 10),
+    }
+    found = {}
+    for name, make in makers.items():
+        records = [make(0)]
+        records += [make(number) for number in range(1, KIND_BYTES // len(records[0]))]
+        found[name] = records
+    return found
+
+
+def compressed(mount: Path, sizes: Sizes, records: list[bytes], compression: str) -> list[str]:
+    """One recording of these records, again and again; the end of a line of the table."""
+    name = b"/records"
+    fields = struct.pack("<HIQH", 0, max(map(len, records)), 0, len(name))
+    beginning = b"\x89STEADY\x01" + frame(1, fields + name + bytes(6)) + frame(2, b"")
+    heads = (struct.pack("<HQ", 0, 1 + number) for number in range(len(records)))
+    parts = zip(heads, records, strict=True)
+    batch = b"".join(frame(3, head + data) for head, data in parts)
+    options = ("--framing", "frames", "--compression", compression)
+    result = piped(mount / compression, sizes, beginning, [batch] * sizes.repeats, *options)
+    durable = result["ledger"]["total"]["durable"]
+    assert durable["records"] == len(records) * sizes.repeats, durable
+    writer = result["pool"]["kernel"]
+    cpu_us = (writer["user_ns"] + writer["system_ns"]) / 1000
+    ratio = durable["bytes"] / result["pool"]["device_bytes"]
+    mib = durable["bytes"] / (1 << 20)
+    return [f"{result['payload_mib_s']:.0f}", f"{ratio:.2f}", f"{cpu_us / mib:.0f}"]
+
+
+def compressions(mount: Path, sizes: Sizes) -> None:
+    """The tables of compression: what it gains and costs, and how long append() takes."""
+    rows = [COMPRESSION_HEAD.split("|")]
+    for kind, records in kinds().items():
+        length = f"{sum(map(len, records)) / len(records):.0f}"
+        for compression in COMPRESSIONS:
+            found = compressed(mount, sizes, records, compression)
+            rows.append([kind, length, compression, *found])
+    print("through a pipe, as fast as the recorder takes it:")
+    print_table(rows)
+    rows = [APPEND_HEAD.split("|")]
+    for compression in COMPRESSIONS:
+        result = record(
+            "",
+            *("--dir", mount / f"append-{compression}", "--total", sizes.appended),
+            *("--compression", compression, "--priority", PRIORITY),
+            *("--segment-size", sizes.segment, "--segments", "2"),
+        )
+        latency = result["caller"]["calls"]["latency_ns"]
+        times = [f"{latency[key] / 1000:.1f}" for key in ("p50", "p99", "p999", "max")]
+        written = f"{result['pool']['device_bytes'] / (1 << 20):.1f}"
+        rows.append([compression, *times, str(result["caller"]["blocked_calls"]), written])
+    print(f"append() of 16 KiB every 5 ms, {sizes.appended}, caller under SCHED_FIFO:")
+    print_table(rows)
+
+
 def main() -> None:
     """See the head of this file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="a few seconds, to see that it works")
     parser.add_argument("--throughput", action="store_true", help="only the pool against fio")
     parser.add_argument("--input", action="store_true", help="only records through a pipe")
+    parser.add_argument("--compression", action="store_true", help="only what compression does")
     arguments = parser.parse_args()
+    only = [name for name in ("throughput", "input", "compression") if vars(arguments)[name]]
     sizes = Sizes(arguments.small)
     if os.geteuid() != 0:
         print("skipped: a loop device with a file system needs root")
         return
-    if not arguments.throughput and not arguments.input:
+    if not only:
         with mounted(sizes) as mount:
             print(f"16 KiB every 5 ms, {sizes.total}, caller under SCHED_FIFO, everything beside:")
             side_by_side(mount, sizes)
-    if not arguments.input:
+    if not only or "throughput" in only:
         with mounted(sizes) as mount:
             throughputs(mount, sizes)
-    if not arguments.throughput:
+    if not only or "input" in only:
         with mounted(sizes) as mount:
             inputs(mount, sizes)
+    if not only or "compression" in only:
+        with mounted(sizes) as mount:
+            compressions(mount, sizes)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ FINISHED = "segment-00000.mcap"
 CUT = "segment-00001.mcap"
 BLANK = "segment-00002.mcap"
 GROWING = "growing.mcap"
+COMPRESSED = ("compressed-lz4.mcap", "compressed-zstd.mcap")
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,7 @@ def test_a_time_range_of_one_topic_comes_out_of_the_index(recordings: Path) -> N
     assert numbers == list(range(100, 200, CHANNELS))
 
 
-@pytest.mark.parametrize("name", [CUT, BLANK])
+@pytest.mark.parametrize("name", [CUT, BLANK, *COMPRESSED])
 def test_an_unfinished_segment_shows_nothing_of_its_former_life(
     recordings: Path, name: str
 ) -> None:
@@ -128,13 +129,16 @@ def test_an_unfinished_segment_shows_nothing_of_its_former_life(
 def test_recovered_files_hold_all_blocks_before_the_cut(recordings: Path) -> None:
     done = recover(recordings)
     assert done.returncode == 0, done.stderr
-    for name in (CUT, GROWING):
+    for name in (CUT, GROWING, *COMPRESSED):
         found = linear(recordings / name)
         assert found == indexed(recordings / name) == expected(len(found))
         assert 150 < len(found) < 200, "all but the torn block"
         ledger = metadata(recordings / name)["steadyio.ledger"]
         assert ledger["completed_by"] == "recovery"
     assert metadata(recordings / CUT)["steadyio.segment"]["sequence"] == "2"
+    for name in COMPRESSED:
+        chunks = summary(recordings / name).chunk_indexes
+        assert {chunk.compression for chunk in chunks} == {name[len("compressed-") : -len(".mcap")]}
     # Nothing is recorded in it, so nobody who reads all MCAP files meets it.
     assert not (recordings / BLANK).exists()
     assert (recordings / BLANK).with_suffix(".unused").exists()
@@ -159,6 +163,7 @@ def test_dry_run_says_what_is_to_do_and_changes_nothing(recordings: Path) -> Non
         CUT: "unfinished",
         BLANK: "blank",
         GROWING: "unfinished",
+        **dict.fromkeys(COMPRESSED, "unfinished"),
     }
     assert {path.name: path.read_bytes() for path in recordings.iterdir()} == before
 

@@ -184,6 +184,7 @@ impl CConfig {
             cpu: (self.flags & WRITER_CPU != 0).then_some(self.writer_cpu as usize),
             io_priority: (io_priority.class > 0).then_some(io_priority),
             ram: None,
+            compression: None,
         })
     }
 }

@@ -2,10 +2,10 @@
 //! Makes one MCAP file from the segments of a recorder: compressed, in order of log time, with an
 //! index. `steady export`, `cat` and `info` and the Python package use it.
 //!
-//! A pool is many files of a fixed size, without compression, because it is written while a loop
-//! with a deadline runs. An export is one file to take to a desk. It changes and locks nothing in
-//! the pool: a recorder may continue, and the export reports the blocks that were overwritten
-//! meanwhile.
+//! A pool is many files of a fixed size, compressed quickly or not at all, because it is written
+//! while a loop with a deadline runs. An export is one file to take to a desk. It changes and locks
+//! nothing in the pool: a recorder may continue, and the export reports the blocks that were
+//! overwritten meanwhile.
 //!
 //! Reading order: [`survey`] finds the segments, [`selection`] the messages, [`merge`] their order.
 //! [`export`] and [`files`] write the file, and [`summary`] describes it. [`overview`] describes

@@ -7,6 +7,7 @@
 //! - `segment-00001.mcap`: cut off in a block, over a finished former life
 //! - `segment-00002.mcap`: begun, nothing recorded yet
 //! - `growing.mcap`: a file that grew, cut off in a block
+//! - `compressed-lz4.mcap`, `compressed-zstd.mcap`: as `segment-00001.mcap`, with compressed blocks
 //!
 //! Message N (from 0) of all is on channel N % 3, has sequence N / 3, log time 1 s + N ms and a
 //! payload of (N * 37) % 4000 bytes, each of them N % 251.
@@ -17,6 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use steadyio_recorder::mcap::account::{ChannelLedger, CompletedBy};
+use steadyio_recorder::mcap::compression::Compression;
 use steadyio_recorder::mcap::definitions::{ChannelSpec, Definitions, SchemaSpec};
 use steadyio_recorder::mcap::encoder::{Encoder, FileRange, Full, Message};
 use steadyio_recorder::mcap::layout::{Layout, LayoutConfig, Placement};
@@ -46,11 +48,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("segment-00002.mcap", End::Begun),
     ] {
         let file = create(&directory.join(name))?;
-        record(&file, config, 1, End::Finished)?;
-        record(&file, config, 2, end)?;
+        record(&file, (config, None), 1, End::Finished)?;
+        record(&file, (config, None), 2, end)?;
     }
     let growing = LayoutConfig { placement: Placement::Growing, ..config };
-    record(&create(&directory.join("growing.mcap"))?, growing, 3, End::Cut(195))
+    record(&create(&directory.join("growing.mcap"))?, (growing, None), 3, End::Cut(195))?;
+    for compression in [Compression::Lz4, Compression::Zstd] {
+        let name = format!("compressed-{}.mcap", compression.name());
+        let file = create(&directory.join(name))?;
+        let config = (config.compressed(), Some(compression));
+        record(&file, config, 1, End::Finished)?;
+        record(&file, config, 2, End::Cut(195))?;
+    }
+    Ok(())
 }
 
 fn create(path: &Path) -> std::io::Result<File> {
@@ -75,7 +85,7 @@ fn definitions() -> Result<Definitions, Box<dyn Error>> {
 
 fn record(
     file: &File,
-    config: LayoutConfig,
+    (config, compression): (LayoutConfig, Option<Compression>),
     sequence: u64,
     end: End,
 ) -> Result<(), Box<dyn Error>> {
@@ -83,6 +93,9 @@ fn record(
     let layout = Layout::new(config, &definitions)?;
     let mut buffer = vec![0; layout.buffer_bytes()];
     let mut encoder = Encoder::new(layout, definitions);
+    if let Some(compression) = compression {
+        encoder = encoder.compressing(compression)?;
+    }
     let mut ledger = vec![ChannelLedger::default(); CHANNELS.into()];
     let put =
         |place: FileRange, bytes: &[u8]| file.write_all_at(&bytes[..place.bytes], place.offset);

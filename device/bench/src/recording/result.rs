@@ -12,6 +12,7 @@ use steadyio_core::histogram::Percentiles;
 use steadyio_core::kernel::Kernel;
 use steadyio_core::latency::Latencies;
 use steadyio_recorder::ledger::Account;
+use steadyio_recorder::mcap::compression::Compression;
 use steadyio_recorder::pool::meters::{Ended, Meters, WriterReport};
 use steadyio_recorder::task::Counters;
 
@@ -70,6 +71,7 @@ struct Config {
     ring_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ram_bytes: Option<u64>,
+    compression: Option<&'static str>,
     memory_locked: bool,
     process_locked: bool,
     caller_fifo_priority: Option<u8>,
@@ -236,6 +238,7 @@ impl Config {
             poll_ns: pool.then(|| ns(config.poll())),
             ring_bytes: pool.then(|| config.rings_bytes()),
             ram_bytes: config.writer.ram.map(|ram| ram.bytes),
+            compression: config.writer.compression.map(Compression::name),
             memory_locked: config.lock_memory,
             process_locked: outcome.process_locked,
             caller_fifo_priority: plan.caller.fifo_priority,

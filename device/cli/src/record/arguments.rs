@@ -14,6 +14,7 @@ use steadyio_recorder::config::{
     BLOCK_BYTES, ChannelConfig, ConfigError, EngineChoice, IoPriority, LateRoom, OnFailure,
     RamConfig, RecorderConfig, Retention, WhenFull, WriterConfig, defaults, record_bytes_max,
 };
+use steadyio_recorder::mcap::compression::Compression;
 use steadyio_recorder::pool::Preparation;
 use steadyio_recorder::source::{Periodic, Source};
 
@@ -115,6 +116,10 @@ pub struct Arguments {
     /// Size of the ring between caller and writer (pool) [default: one second of records]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
+    /// Compression of the blocks, in the writer: lz4 takes less CPU time, zstd less space (pool)
+    /// [default: none]
+    #[arg(long, value_parser = ["zstd", "lz4", "none"])]
+    compression: Option<String>,
     /// I/O interface of the writer; best is io_uring where the kernel allows it (pool) [default:
     /// best]
     #[arg(long, value_parser = ["best", "io_uring", "pwrite"])]
@@ -430,7 +435,7 @@ impl Arguments {
     }
 
     /// The options of the pool alone, and whether they were given.
-    fn of_pool(&self) -> [(&'static str, bool); 19] {
+    fn of_pool(&self) -> [(&'static str, bool); 20] {
         [
             ("--control", self.control.is_some()),
             ("--incident-last", self.incident_last.is_some()),
@@ -447,6 +452,7 @@ impl Arguments {
             ("--stop-when-full", self.stop_when_full),
             ("--on-failure", self.on_failure.is_some()),
             ("--ring", self.ring.is_some()),
+            ("--compression", self.compression.is_some()),
             ("--engine", self.engine.is_some()),
             ("--writer-priority", self.writer_priority.is_some()),
             ("--writer-cpu", self.writer_cpu.is_some()),
@@ -502,6 +508,11 @@ impl Arguments {
                 cpu: self.writer_cpu,
                 io_priority: self.writer_ionice,
                 ram: self.ram(),
+                compression: match self.compression.as_deref() {
+                    Some("zstd") => Some(Compression::Zstd),
+                    Some("lz4") => Some(Compression::Lz4),
+                    _ => None,
+                },
             },
             lock_memory: !self.no_lock,
         };

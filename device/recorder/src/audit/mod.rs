@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use self::manifest::{Gone, Listed, Manifest};
-use crate::mcap::evidence::{Evidence, segment_messages_max};
+use crate::mcap::evidence::{Evidence, unknown_messages_max};
 use crate::mcap::private::{Identity, Life};
 
 pub mod manifest;
@@ -283,7 +283,7 @@ fn absent(list: &Manifest, pieces: &[Piece<'_>], overwritten: usize) -> Vec<Loss
 fn unknown(count: usize, pieces: &[Piece<'_>], manifest: Option<&Manifest>) -> Option<Loss> {
     let of_pieces = pieces.iter().map(|piece| piece.life.segment_bytes).max();
     let segment_bytes = of_pieces.or(manifest.map(|list| list.segment_bytes)).unwrap_or(0);
-    let messages = count as u64 * segment_messages_max(segment_bytes);
+    let messages = count as u64 * unknown_messages_max(segment_bytes);
     loss(format!("{count} segments, which are gone or cannot be read"), messages, true, None)
 }
 

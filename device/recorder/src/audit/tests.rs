@@ -10,6 +10,7 @@ fn life(sequence: u64) -> Life {
         segment_bytes: 1 << 20,
         block_bytes_max: 1 << 16,
         index_bytes: 1 << 12,
+        is_compressed: false,
     }
 }
 
@@ -90,7 +91,7 @@ fn the_list_has_what_no_segment_tells() {
 fn where_nothing_tells_a_loss_is_at_most_what_a_segment_holds() {
     let files = [whole(2), whole(3)];
     let found = found(&files, Some(&list(3, false, 0..0)));
-    assert_eq!(found, [(segment_messages_max(1 << 20), true)]);
+    assert_eq!(found, [(unknown_messages_max(1 << 20), true)]);
 }
 
 #[test]

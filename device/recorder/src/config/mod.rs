@@ -18,6 +18,7 @@ use std::time::Duration;
 pub use channel::{ChannelConfig, LATCHED_KEY, Schema, is_latched, record_bytes_max};
 pub(crate) use channel::{LateLimits, Schemas, check_latched};
 
+use crate::mcap::compression::Compression;
 use crate::mcap::definitions::{DefinitionError, Definitions, Mark};
 use crate::mcap::layout::{Layout, LayoutConfig, LayoutError, PAYLOAD_BYTES_LIMIT};
 use crate::mcap::private::PROFILE_BYTES_MAX;
@@ -142,6 +143,8 @@ pub struct WriterConfig {
     pub io_priority: Option<IoPriority>,
     /// Hold records in memory until an incident asks for them.
     pub ram: Option<RamConfig>,
+    /// Compress blocks that then need fewer bytes. The callers of append do not wait for it.
+    pub compression: Option<Compression>,
 }
 
 /// The limits for channels that are declared while recording. They reserve memory, and space in
@@ -376,12 +379,13 @@ impl RecorderConfig {
     }
 
     fn sizes(&self) -> LayoutConfig {
-        LayoutConfig::recycled(
+        let sizes = LayoutConfig::recycled(
             self.segment_bytes,
             bytes_in_memory(self.unit_bytes),
             bytes_in_memory(self.longest_record()),
             self.channels.len() + bytes_in_memory(self.late.channels),
-        )
+        );
+        if self.writer.compression.is_some() { sizes.compressed() } else { sizes }
     }
 }
 

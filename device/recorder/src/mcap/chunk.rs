@@ -1,18 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The chunk in progress: message records at their place in a block, and then the records around
 //! them. The encoder uses it.
+//!
+//! Compression happens when the chunk is closed, because only then its size is known.
 
 use crc32fast::Hasher;
 
+use super::compression::Compressor;
 use super::encoder::Message;
 use super::index::{ChunkPlace, SegmentIndex};
+use super::layout::{ALIGN_BYTES, align_up};
 use super::private::BLOCK_RECORD_BYTES;
 use super::wire::{
-    CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, Put, RECORD_HEAD_BYTES, op,
+    CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, MESSAGE_INDEX_HEAD_BYTES, Put,
+    RECORD_HEAD_BYTES, op,
 };
 
 /// The offset of the first message record in a block.
 const RECORDS_AT: usize = BLOCK_RECORD_BYTES + RECORD_HEAD_BYTES + CHUNK_HEAD_BYTES;
+
+/// Writes a chunk record up to its records, which have this size and checksum uncompressed.
+pub(super) fn put_head(
+    put: &mut Put<'_>,
+    (start_ns, end_ns): (u64, u64),
+    (records_bytes, records_crc): (u64, u32),
+    compression: &str,
+    stored_bytes: u64,
+) {
+    let content_bytes = (CHUNK_HEAD_BYTES + compression.len()) as u64 + stored_bytes;
+    put.record(op::CHUNK, content_bytes);
+    put.u64(start_ns);
+    put.u64(end_ns);
+    put.u64(records_bytes);
+    put.u32(records_crc);
+    put.string(compression);
+    put.u64(stored_bytes);
+}
 
 /// The message index entry of one message.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +64,10 @@ pub(super) struct Chunk {
     ids: Vec<u16>,
     /// The end of the records in the block.
     at: usize,
+    /// The size of the records, and the name of their compression, of a closed chunk.
+    closed: (u64, &'static str),
+    /// None without compression.
+    pub(super) compressor: Option<Compressor>,
     records_crc: Hasher,
     entries: Vec<Entry>,
     slots: Vec<ChannelInChunk>,
@@ -54,6 +81,8 @@ impl Chunk {
         Chunk {
             ids: ids.to_vec(),
             at: RECORDS_AT,
+            closed: (0, ""),
+            compressor: None,
             records_crc: Hasher::new(),
             entries: Vec::with_capacity(messages_max),
             slots: vec![ChannelInChunk::default(); ids.len()],
@@ -120,16 +149,36 @@ impl Chunk {
     /// of those.
     pub(super) fn close(&mut self, block: &mut [u8]) -> usize {
         let records_bytes = (self.at - RECORDS_AT) as u64;
-        let (start_ns, end_ns) = self.times_ns();
-        let mut put = Put::new(&mut block[BLOCK_RECORD_BYTES..RECORDS_AT]);
-        put.record(op::CHUNK, CHUNK_HEAD_BYTES as u64 + records_bytes);
-        put.u64(start_ns);
-        put.u64(end_ns);
-        put.u64(records_bytes);
-        put.u32(self.records_crc.clone().finalize());
-        put.string("");
-        put.u64(records_bytes);
+        let compression = self.compress(block);
+        self.closed = (records_bytes, compression);
+        let mut put = Put::new(&mut block[BLOCK_RECORD_BYTES..]);
+        let crc = self.records_crc.clone().finalize();
+        put_head(&mut put, self.times_ns(), (records_bytes, crc), compression, self.stored_bytes());
         self.put_message_indexes(block)
+    }
+
+    /// Replaces the records if the block then needs fewer bytes of the file. Returns the name of
+    /// the compression.
+    fn compress(&mut self, block: &mut [u8]) -> &'static str {
+        let Some(compressor) = &mut self.compressor else { return "" };
+        let behind = self.entries.len() * MESSAGE_INDEX_ENTRY_BYTES
+            + self.channels * MESSAGE_INDEX_HEAD_BYTES
+            + RECORD_HEAD_BYTES;
+        let block_bytes = align_up(self.at + behind) - ALIGN_BYTES;
+        let records_at = RECORDS_AT + compressor.name().len();
+        let bytes_max = block_bytes.saturating_sub(records_at + behind);
+        let name = compressor.name();
+        let Some(records) = compressor.compress(&block[RECORDS_AT..self.at], bytes_max) else {
+            return "";
+        };
+        self.at = records_at + records.len();
+        block[records_at..self.at].copy_from_slice(records);
+        name
+    }
+
+    /// The size of the records of a closed chunk in the file.
+    fn stored_bytes(&self) -> u64 {
+        (self.at - RECORDS_AT - self.closed.1.len()) as u64
     }
 
     fn times_ns(&self) -> (u64, u64) {
@@ -164,8 +213,11 @@ impl Chunk {
     }
 
     /// The checksum of everything in a closed block after its block record. Each payload was summed
-    /// when it was copied; this joins the sums.
+    /// when it was copied; without compression, this joins the sums.
     pub(super) fn body_crc(&self, block: &[u8]) -> u32 {
+        if !self.closed.1.is_empty() {
+            return crc32fast::hash(&block[BLOCK_RECORD_BYTES..]);
+        }
         let mut crc = Hasher::new();
         crc.update(&block[BLOCK_RECORD_BYTES..RECORDS_AT]);
         crc.combine(&self.records_crc);
@@ -184,16 +236,16 @@ impl Chunk {
         repeats: bool,
     ) {
         let (start_ns, end_ns) = self.times_ns();
-        let records_bytes = (self.at - RECORDS_AT) as u64;
+        let (uncompressed_bytes, compression) = self.closed;
         let chunk = ChunkPlace {
             start_ns,
             end_ns,
             offset: block_offset + BLOCK_RECORD_BYTES as u64,
             record_bytes: (self.at - BLOCK_RECORD_BYTES) as u64,
             message_index_bytes: (indexes_end - self.at) as u64,
-            compression: "",
-            compressed_bytes: records_bytes,
-            uncompressed_bytes: records_bytes,
+            compression,
+            compressed_bytes: self.stored_bytes(),
+            uncompressed_bytes,
         };
         let used = self.slots.iter().zip(&self.ids).filter(|(slot, _)| slot.messages > 0);
         let places = used.map(|(slot, id)| (*id, block_offset + slot.index_at as u64));

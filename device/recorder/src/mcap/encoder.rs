@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Encodes messages into blocks. No I/O, no clock, and no allocation after construction.
+//! Encodes messages into blocks. No I/O, no clock; after construction, only compression allocates.
 //!
 //! Called by the writer thread, which owns the buffers and the files. The steps of a segment:
 //!
@@ -24,6 +24,7 @@
 
 mod continuing;
 
+use std::io;
 use std::ops::Range;
 
 use super::account::{
@@ -31,11 +32,12 @@ use super::account::{
     put_ledger_entry, put_ledger_metadata, put_repeated,
 };
 use super::chunk::Chunk;
+use super::compression::{Compression, Compressor};
 use super::definitions::{ChannelSpec, DefinitionError, Definitions, Mark, SchemaSpec};
 use super::index::{MetadataPlace, SegmentIndex};
 use super::layout::{
     ALIGN_BYTES, HEAD_BYTES, LENGTH_AT_END_BYTES, Layout, NEARLY_FULL, Placement,
-    added_block_bytes, align_up, block_ledger_channels, block_overhead_bytes, chunk_index_bytes,
+    added_block_bytes, align_up, block_ledger_channels, block_overhead_bytes,
     definitions_block_bytes, message_bytes,
 };
 use super::private::{
@@ -160,6 +162,7 @@ impl Encoder {
             segment_bytes: config.segment_bytes,
             block_bytes_max: config.block_bytes_max as u32,
             index_bytes: config.index_bytes as u32,
+            is_compressed: config.is_compressed,
         };
         let mark = definitions.mark();
         Encoder {
@@ -180,6 +183,14 @@ impl Encoder {
             ledger_turn: 0,
             gaps: Gaps::default(),
         }
+    }
+
+    /// Compresses blocks, if the layout says that chunks may be compressed.
+    pub fn compressing(mut self, compression: Compression) -> io::Result<Encoder> {
+        let config = self.layout.config();
+        assert!(config.is_compressed, "readers must know");
+        self.chunk.compressor = Some(Compressor::new(compression, config.block_bytes_max)?);
+        Ok(self)
     }
 
     /// Begins the life of this head. Messages that were not flushed are dropped.
@@ -395,7 +406,7 @@ impl Encoder {
         let channels = self.chunk.channels_with(message.channel);
         let heads = channels - self.chunk.channels();
         let needed = before + heads * MESSAGE_INDEX_HEAD_BYTES + message_bytes(payload_bytes);
-        let entry_bytes = chunk_index_bytes(channels);
+        let entry_bytes = self.layout.entry_bytes(channels);
         if needed > self.block_room_bytes(entry_bytes).min(max) || !self.index.has_room(entry_bytes)
         {
             return Err(full);

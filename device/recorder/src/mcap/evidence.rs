@@ -8,6 +8,7 @@
 
 use super::account::ChannelLedger;
 use super::layout::HEAD_BYTES;
+use super::private::Life;
 use super::scan::Scanned;
 use super::sealed::Sealed;
 use super::wire::{MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, RECORD_HEAD_BYTES};
@@ -15,6 +16,8 @@ use super::wire::{MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, RECORD_HEAD_BYT
 /// The size of the smallest message.
 const MESSAGE_BYTES_MIN: u64 =
     (RECORD_HEAD_BYTES + MESSAGE_HEAD_BYTES + MESSAGE_INDEX_ENTRY_BYTES) as u64;
+/// The same in a compressed chunk, of which only the message index has a known size.
+const COMPRESSED_BYTES_MIN: u64 = MESSAGE_INDEX_ENTRY_BYTES as u64;
 
 /// The counts of a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,11 +37,11 @@ pub struct Evidence {
 
 impl Evidence {
     /// The counts of a valid tail, without reading its blocks.
-    pub(super) fn of_tail(tail: &Sealed, begun: Option<u64>) -> Evidence {
+    pub(super) fn of_tail(life: &Life, tail: &Sealed, begun: Option<u64>) -> Evidence {
         let present = tail.messages();
         // After a gap, the recovery's summary counts the messages that it found.
         let is_damage = tail.gaps.durable_blocks > 0;
-        let missing_at_most = if is_damage { messages_max(tail.gaps.bytes) } else { 0 };
+        let missing_at_most = if is_damage { messages_max(life, tail.gaps.bytes) } else { 0 };
         let counted = (!is_damage).then_some(present);
         Evidence { present, begun, counted, at_least: present, missing_at_most }
     }
@@ -50,14 +53,14 @@ impl Evidence {
         Evidence { present, missing_at_most, ..self }
     }
 
-    pub(super) fn of_blocks(scanned: &Scanned) -> Evidence {
+    pub(super) fn of_blocks(life: &Life, scanned: &Scanned) -> Evidence {
         let before = scanned.begun_ledger.as_ref();
         let at_least = match (before, scanned.end) {
             (Some(before), Some(_)) => written(&scanned.ledger).saturating_sub(written(before)),
             _ => 0,
         };
         let is_damage = scanned.gaps.durable_blocks > 0;
-        let missing_at_most = if is_damage { messages_max(scanned.gaps.bytes) } else { 0 };
+        let missing_at_most = if is_damage { messages_max(life, scanned.gaps.bytes) } else { 0 };
         Evidence {
             present: scanned.index.messages(),
             begun: before.map(|before| durable(before)),
@@ -68,20 +71,25 @@ impl Evidence {
     }
 
     /// The counts of a segment that had been finished. The data after its last block is lost, too.
-    pub(super) fn with_lost_end(self, segment_bytes: u64, data_end: u64) -> Evidence {
-        let behind = messages_max(segment_bytes.saturating_sub(data_end));
+    pub(super) fn with_lost_end(self, life: &Life, data_end: u64) -> Evidence {
+        let behind = messages_max(life, life.segment_bytes.saturating_sub(data_end));
         Evidence { missing_at_most: self.missing_at_most + behind, ..self }
     }
 }
 
 /// The highest number of messages in this number of bytes of a segment.
-pub fn messages_max(bytes: u64) -> u64 {
-    bytes / MESSAGE_BYTES_MIN
+fn messages_max(life: &Life, bytes: u64) -> u64 {
+    bytes / if life.is_compressed { COMPRESSED_BYTES_MIN } else { MESSAGE_BYTES_MIN }
 }
 
-/// The highest number of messages in a segment of this size.
-pub fn segment_messages_max(segment_bytes: u64) -> u64 {
-    messages_max(segment_bytes.saturating_sub(HEAD_BYTES as u64))
+/// The highest number of messages in a segment of this life.
+pub fn segment_messages_max(life: &Life) -> u64 {
+    messages_max(life, life.segment_bytes.saturating_sub(HEAD_BYTES as u64))
+}
+
+/// The highest number of messages in a segment of this size, whose life is unknown.
+pub fn unknown_messages_max(segment_bytes: u64) -> u64 {
+    segment_bytes.saturating_sub(HEAD_BYTES as u64) / COMPRESSED_BYTES_MIN
 }
 
 pub(super) fn durable(ledger: &[ChannelLedger]) -> u64 {

@@ -15,6 +15,7 @@
 use super::account::{
     GAPS_NAME, GAPS_ROOM_BYTES, LEDGER_NAME, ledger_metadata_bytes_max, ledger_record_bytes,
 };
+use super::compression::NAME_BYTES_MAX;
 use super::definitions::{Definitions, Mark};
 use super::private::{
     BLOCK_RECORD_BYTES, LIFE_NAME, LIFE_RECORD_BYTES, SEAL_RECORD_BYTES, life_metadata_bytes_max,
@@ -69,6 +70,8 @@ pub struct LayoutConfig {
     pub unit_bytes: usize,
     /// The memory for chunk indexes.
     pub index_bytes: usize,
+    /// Whether chunks may be compressed.
+    pub is_compressed: bool,
 }
 
 impl LayoutConfig {
@@ -88,6 +91,18 @@ impl LayoutConfig {
             block_bytes_max: block_bytes(payload_bytes_max, channels).max(unit_bytes),
             unit_bytes,
             index_bytes: smallest.max(chunk_index_bytes(channels)).min(INDEX_BYTES_LIMIT),
+            is_compressed: false,
+        }
+    }
+
+    /// The same with chunks that may be compressed, whose index entries are longer.
+    pub fn compressed(self) -> LayoutConfig {
+        let blocks = usize::try_from(self.segment_bytes).unwrap_or(usize::MAX) / ALIGN_BYTES;
+        let index_bytes = self.index_bytes.saturating_add(blocks * NAME_BYTES_MAX);
+        LayoutConfig {
+            index_bytes: index_bytes.min(INDEX_BYTES_LIMIT),
+            is_compressed: true,
+            ..self
         }
     }
 }
@@ -137,12 +152,12 @@ impl Layout {
         check_size("block_bytes_max", config.block_bytes_max as u64, block_min, block_max)?;
         let unit_max = config.block_bytes_max as u64;
         check_size("unit_bytes", config.unit_bytes as u64, block_min, unit_max)?;
-        let index_min = chunk_index_bytes(channels);
+        let layout = Layout::of(config, definitions);
+        let index_min = layout.entry_bytes(channels);
         if config.index_bytes < index_min || config.index_bytes > INDEX_BYTES_LIMIT {
             let value = config.index_bytes;
             return Err(LayoutError::Index { value, min: index_min, max: INDEX_BYTES_LIMIT });
         }
-        let layout = Layout::of(config, definitions);
         let segment_min = HEAD_BYTES
             + layout.definitions_bytes
             + config.block_bytes_max
@@ -220,9 +235,14 @@ impl Layout {
         (self.config.block_bytes_max - overhead).min(PAYLOAD_BYTES_LIMIT)
     }
 
+    /// The highest size of the index entry of a block with messages of this number of channels.
+    pub(super) fn entry_bytes(&self, channels: usize) -> usize {
+        chunk_index_bytes(channels) + if self.config.is_compressed { NAME_BYTES_MAX } else { 0 }
+    }
+
     /// The number of blocks that always fit into the index.
     pub fn blocks_min(&self) -> usize {
-        self.config.index_bytes / chunk_index_bytes(self.channels)
+        self.config.index_bytes / self.entry_bytes(self.channels)
     }
 
     /// The highest number of messages in any block.
@@ -263,7 +283,7 @@ pub fn block_ledger_channels(channels: usize) -> usize {
     channels.min(BLOCK_LEDGER_CHANNELS)
 }
 
-/// The size of the index entry of a block with messages of this number of channels.
+/// The size of the index entry of an uncompressed block with messages of this number of channels.
 pub fn chunk_index_bytes(channels: usize) -> usize {
     RECORD_HEAD_BYTES + 4 * 8 + 4 + channels * (2 + 8) + 8 + 4 + 2 * 8
 }

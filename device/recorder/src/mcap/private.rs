@@ -18,6 +18,9 @@ use super::wire::{DIGITS_MAX, Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
 
 /// The version of the layout, in the life record and the metadata.
 pub const FORMAT_VERSION: u16 = 1;
+/// The version of segments whose chunks may be compressed. Programs that cannot read these must not
+/// complete them.
+pub const COMPRESSED_VERSION: u16 = 2;
 
 pub mod private_op {
     /// The start of a block.
@@ -84,6 +87,8 @@ pub struct Life {
     pub block_bytes_max: u32,
     /// The room for chunk indexes.
     pub index_bytes: u32,
+    /// Whether chunks may be compressed.
+    pub is_compressed: bool,
 }
 
 fn checksum(bytes: &[u8]) -> u32 {
@@ -117,10 +122,14 @@ fn get_identity(get: &mut Get<'_>) -> Option<Identity> {
 }
 
 impl Life {
+    fn version(&self) -> u16 {
+        if self.is_compressed { COMPRESSED_VERSION } else { FORMAT_VERSION }
+    }
+
     pub fn put(&self, put: &mut Put<'_>) {
         let start = put.at();
         put.record(private_op::LIFE, (LIFE_RECORD_BYTES - RECORD_HEAD_BYTES) as u64);
-        put.u16(FORMAT_VERSION);
+        put.u16(self.version());
         put.u16(match self.placement {
             Placement::Recycled => 1,
             Placement::Growing => 2,
@@ -136,9 +145,11 @@ impl Life {
     /// Decodes a record with a right checksum.
     pub fn get(bytes: &[u8]) -> Option<Life> {
         let mut get = checked(bytes, private_op::LIFE, LIFE_RECORD_BYTES)?;
-        if get.u16()? != FORMAT_VERSION {
-            return None;
-        }
+        let is_compressed = match get.u16()? {
+            FORMAT_VERSION => false,
+            COMPRESSED_VERSION => true,
+            _ => return None,
+        };
         let placement = match get.u16()? {
             1 => Placement::Recycled,
             2 => Placement::Growing,
@@ -151,6 +162,7 @@ impl Life {
             segment_bytes: get.u64()?,
             block_bytes_max: get.u32()?,
             index_bytes: get.u32()?,
+            is_compressed,
         })
     }
 
@@ -159,7 +171,7 @@ impl Life {
         let opened = put.open_record(op::METADATA);
         put.string(LIFE_NAME);
         let map = put.open_u32();
-        put.number("format", u64::from(FORMAT_VERSION));
+        put.number("format", u64::from(self.version()));
         put.string("recording_id");
         put.u32(32);
         for byte in self.identity.recording_id {

@@ -5,6 +5,7 @@
 //! trusts the index in a tail, because the tail has a checksum and names its life. Without a tail,
 //! it follows the blocks as the recovery does. It checks each block again when it reads the block.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -12,17 +13,18 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::account::{ChannelLedger, Gaps};
+use super::chunk::put_head;
 use super::definitions::Definitions;
 use super::evidence::Evidence;
 use super::index::{BlockSpan, ChannelCount};
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT};
-use super::private::{BlockKind, BlockRecord, Life};
+use super::private::{BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life};
 use super::recover::{RecoverError, State, begun, examine_sectors, find_life, profile};
-use super::scan::{ChunkMessage, Messages, Records, Scanned, chunk_place};
+use super::scan::{ChunkMessage, Messages, Records, Scanned, chunk_place, compression_name};
 use super::sealed::{Sealed, read_exactly, sealed};
 use super::sectors::{Sectors, Unreadable};
 use super::storage::Storage;
-use super::wire::{CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, RECORD_HEAD_BYTES, op};
+use super::wire::{CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, Put, RECORD_HEAD_BYTES, op};
 
 /// A segment with messages.
 #[derive(Debug)]
@@ -97,7 +99,7 @@ fn read_once(storage: &dyn Storage) -> Result<Found, RecoverError> {
 fn find(storage: &Sectors<'_>) -> Result<Found, RecoverError> {
     if let Some((life, _)) = find_life(storage)? {
         if let Some(tail) = sealed(storage, &life)? {
-            let evidence = Evidence::of_tail(&tail, begun(storage, &life)?);
+            let evidence = Evidence::of_tail(&life, &tail, begun(storage, &life)?);
             return Ok(of_tail(life, tail, profile(storage, &life)?, evidence));
         }
     }
@@ -176,7 +178,8 @@ pub fn life(storage: &dyn Storage) -> io::Result<Option<Life>> {
     Ok(find_life(&Sectors::new(storage))?.map(|(life, _)| life))
 }
 
-/// Reads a block of data and its record; None if the block has been overwritten.
+/// Reads a block of data and its record; None if the block has been overwritten. Compressed records
+/// are returned uncompressed, so that payloads have places in the block.
 pub fn read_block(
     storage: &dyn Storage,
     life: &Life,
@@ -191,7 +194,26 @@ pub fn read_block(
     };
     let Some(record) = BlockRecord::get(&start).filter(ours) else { return Ok(None) };
     let block = read_exactly(storage, span.offset, record.block_bytes as usize)?;
-    Ok(block.filter(|block| record.fits(block)))
+    Ok(block.filter(|block| record.fits(block)).and_then(uncompressed))
+}
+
+/// The block with uncompressed records, and then without what follows them; None if they do not
+/// match their size or checksum.
+fn uncompressed(block: Vec<u8>) -> Option<Vec<u8>> {
+    let (_, opcode, content) = Records::of(&block).next()?;
+    if opcode != op::CHUNK || compression_name(content)?.is_empty() {
+        return Some(block);
+    }
+    let (place, records) = chunk_place(content)?;
+    let records_at = BLOCK_RECORD_BYTES + RECORD_HEAD_BYTES + CHUNK_HEAD_BYTES;
+    let mut plain = vec![0; records_at + records.len()];
+    let mut put = Put::new(&mut plain);
+    put.bytes(&block[..BLOCK_RECORD_BYTES]);
+    let bytes = place.uncompressed_bytes;
+    // Without a checksum, because it was compared.
+    put_head(&mut put, (place.start_ns, place.end_ns), (bytes, 0), "", bytes);
+    put.bytes(&records);
+    Some(plain)
 }
 
 /// A message in a block.
@@ -214,6 +236,8 @@ pub fn messages<'a>(
 ) -> Option<impl Iterator<Item = MessageInBlock> + 'a> {
     let (chunk_at, opcode, content) = Records::of(block).next()?;
     let (_, records) = chunk_place(content).filter(|_| opcode == op::CHUNK)?;
+    // `read_block` has decompressed them.
+    let Cow::Borrowed(records) = records else { return None };
     let mut at = chunk_at + RECORD_HEAD_BYTES + CHUNK_HEAD_BYTES;
     let place = move |message: ChunkMessage<'_>| {
         let start = at + RECORD_HEAD_BYTES + MESSAGE_HEAD_BYTES;

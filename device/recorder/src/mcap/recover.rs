@@ -17,8 +17,8 @@ use super::evidence::{Evidence, durable, segment_messages_max};
 use super::follow::{definitions_copy, has_block, holds_our_blocks, scan};
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, HEAD_BYTES, Placement};
 use super::private::{
-    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, FORMAT_VERSION, GATE_OFFSET, Identity, Life,
-    get_head, is_ours, private_op, profile_in_head, profile_in_metadata, put_head,
+    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, COMPRESSED_VERSION, FORMAT_VERSION, GATE_OFFSET,
+    Identity, Life, get_head, is_ours, private_op, profile_in_head, profile_in_metadata, put_head,
 };
 use super::scan::{Scanned, Scanner, Stop};
 use super::sealed::{Sealed, read_exactly, sealed};
@@ -38,7 +38,7 @@ pub enum RecoverError {
     /// The file is a segment of another version, or is damaged in head and definitions.
     #[error(
         "is a segment of a steadyio recorder, but head and definitions are damaged, or of another \
-         version than {FORMAT_VERSION}: it was not changed"
+         version than {FORMAT_VERSION} or {COMPRESSED_VERSION}: it was not changed"
     )]
     UnknownLife,
     /// The file is an MCAP file without an end, from another program.
@@ -183,7 +183,7 @@ fn examine_readable(storage: &dyn Storage, verify: bool) -> Result<Examined, Rec
         let reads = verify || tail.end_is_lost;
         let scanned =
             if reads { Some(scan(storage, life, Some(&tail.definitions))?) } else { None };
-        let evidence = Evidence::of_tail(&tail, begun(storage, &life)?);
+        let evidence = Evidence::of_tail(&life, &tail, begun(storage, &life)?);
         return Ok(finished(state, life, &tail, scanned, rest).with_tail(evidence));
     }
     // A recycled file keeps its size, and its gate is opened after its end block and tail are
@@ -223,7 +223,7 @@ fn unfinished(storage: &dyn Storage, life: Life) -> Result<Examined, RecoverErro
         return Ok(if damaged { nothing.without_its_blocks(&life) } else { nothing });
     };
     let gaps = scanned.gaps;
-    let evidence = Evidence::of_blocks(&scanned);
+    let evidence = Evidence::of_blocks(&life, &scanned);
     let contents = Some(scanned_contents(&scanned));
     let rest = Rest::Blocks(Box::new((life, scanned)));
     Ok(Examined {
@@ -415,13 +415,13 @@ impl Examined {
         if scanned.end.is_some() && !is_cut {
             return self;
         }
-        let evidence = self.evidence.with_lost_end(life.segment_bytes, contents.data_end);
+        let evidence = self.evidence.with_lost_end(life, contents.data_end);
         Examined { damaged: true, evidence, ..self }
     }
 
     /// Marks a file that held data of which nothing is readable.
     fn without_its_blocks(self, life: &Life) -> Examined {
-        let missing_at_most = segment_messages_max(life.segment_bytes);
+        let missing_at_most = segment_messages_max(life);
         let evidence = Evidence { missing_at_most, ..self.evidence };
         Examined { state: State::Damaged, damaged: true, evidence, ..self }
     }

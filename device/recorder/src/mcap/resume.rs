@@ -67,7 +67,8 @@ pub fn resumable(
         && config.placement == Placement::Recycled
         && life.segment_bytes == config.segment_bytes
         && life.block_bytes_max as usize == config.block_bytes_max
-        && life.index_bytes as usize == config.index_bytes;
+        && life.index_bytes as usize == config.index_bytes
+        && life.is_compressed == config.is_compressed;
     let Some(tail) = sealed(storage, &life)?.filter(|_| same_sizes) else { return Ok(None) };
     let room = layout.data_end(0).saturating_sub(config.block_bytes_max as u64);
     let is_small = tail.end_offset <= room && tail.end_offset <= READ_BYTES_MAX;

@@ -6,7 +6,10 @@
 //! the skipped part is a [`Gap`]. The bytes after the last block were never reported durable, or
 //! belong to an earlier life.
 
+use std::borrow::Cow;
+
 use super::account::{ChannelLedger, Gaps, get_ledger};
+use super::compression::Compression;
 use super::definitions::{Definitions, Mark};
 use super::digest::{ChannelDigest, Digesting};
 use super::index::{ChunkPlace, MetadataPlace, SegmentIndex};
@@ -286,6 +289,7 @@ impl Scanner {
             block_bytes_max,
             unit_bytes: block_bytes_max,
             index_bytes: self.life.index_bytes as usize,
+            is_compressed: self.life.is_compressed,
         };
         let layout = Layout::new(config, &definitions).ok()?;
         let index = SegmentIndex::new(&definitions, config.index_bytes);
@@ -332,16 +336,15 @@ impl Scanner {
                 _ => {}
             }
         }
-        let entry_bytes = chunk_index_bytes(indexes.len());
+        let (mut place, records) = chunk_place(chunk).filter(|_| opcode == op::CHUNK)?;
+        let entry_bytes = chunk_index_bytes(indexes.len()) + place.compression.len();
         let data_end = defined.layout.data_end(defined.index.bytes() + entry_bytes);
-        let fits = defined.index.has_room(entry_bytes) && offset + block.len() as u64 <= data_end;
-        if opcode != op::CHUNK || !fits {
+        if !defined.index.has_room(entry_bytes) || offset + block.len() as u64 > data_end {
             return None;
         }
-        let (mut place, messages) = chunk_place(chunk)?;
         place.offset = offset + chunk_at as u64;
         place.message_index_bytes = message_index_bytes;
-        let messages = Messages::checked(messages, &defined.definitions)?;
+        let messages = Messages::checked(&records, &defined.definitions)?;
         if repeats && defined.index.messages() > 0 {
             return None;
         }
@@ -454,17 +457,29 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// The place of an uncompressed chunk, without its offset and indexes, and its records.
-pub(super) fn chunk_place(content: &[u8]) -> Option<(ChunkPlace<'static>, &[u8])> {
+/// The name of a chunk's compression.
+pub(super) fn compression_name(content: &[u8]) -> Option<&[u8]> {
+    let mut get = Get::new(content);
+    let _times_size_and_crc = get.bytes(3 * 8 + 4)?;
+    get.prefixed()
+}
+
+/// The place of a chunk, without its offset and indexes, and its uncompressed records.
+pub(super) fn chunk_place(content: &[u8]) -> Option<(ChunkPlace<'static>, Cow<'_, [u8]>)> {
     let mut get = Get::new(content);
     let (start_ns, end_ns, uncompressed_bytes) = (get.u64()?, get.u64()?, get.u64()?);
-    let crc = get.u32()?;
-    if !get.string()?.is_empty() {
-        return None;
-    }
-    let compressed_bytes = get.u64()?;
-    let records = get.bytes(usize::try_from(compressed_bytes).ok()?)?;
-    if compressed_bytes != uncompressed_bytes || (crc != 0 && crc != crc32fast::hash(records)) {
+    let (crc, name, compressed_bytes) = (get.u32()?, get.prefixed()?, get.u64()?);
+    let stored = get.bytes(usize::try_from(compressed_bytes).ok()?)?;
+    let compression = Compression::named(name);
+    let records: Cow<'_, [u8]> = match compression {
+        Some(method) if uncompressed_bytes <= ANY_BLOCK_BYTES_LIMIT as u64 => {
+            method.decompress(stored, uncompressed_bytes).ok()?.into()
+        }
+        None if name.is_empty() => stored.into(),
+        _ => return None,
+    };
+    let has_its_size = records.len() as u64 == uncompressed_bytes;
+    if !has_its_size || (crc != 0 && crc != crc32fast::hash(&records)) {
         return None;
     }
     let place = ChunkPlace {
@@ -473,7 +488,7 @@ pub(super) fn chunk_place(content: &[u8]) -> Option<(ChunkPlace<'static>, &[u8])
         offset: 0,
         record_bytes: (RECORD_HEAD_BYTES + content.len()) as u64,
         message_index_bytes: 0,
-        compression: "",
+        compression: compression.map_or("", Compression::name),
         compressed_bytes,
         uncompressed_bytes,
     };

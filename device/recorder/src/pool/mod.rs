@@ -194,7 +194,11 @@ pub struct Stats<'a> {
 
 fn encoder(config: &RecorderConfig, definitions: Definitions) -> Result<Encoder, StartError> {
     let (layout, largest) = (config.layout(&definitions)?, config.largest_layout(&definitions)?);
-    Ok(Encoder::with_room(layout, definitions, largest))
+    let encoder = Encoder::with_room(layout, definitions, largest);
+    Ok(match config.writer.compression {
+        Some(compression) => encoder.compressing(compression)?,
+        None => encoder,
+    })
 }
 
 /// The newest segment, if this recording continues it. Otherwise each start would overwrite the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady record`.
 
+mod compression;
 pub mod control;
 mod encoding;
 mod failures;

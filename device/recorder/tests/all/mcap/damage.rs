@@ -82,9 +82,10 @@ fn expect_same_after_any_cut(image: &[u8], expected: &[u8]) {
 
 #[test]
 fn damaged_definitions_are_made_again_from_their_copy() {
-    let script = script(RECYCLED);
-    for at in [HEAD_BYTES as u64, HEAD_BYTES as u64 + 300] {
-        let mut damaged = image(&script);
+    let scripts = [script(RECYCLED), script(RECYCLED.compressed())];
+    let places = [HEAD_BYTES as u64, HEAD_BYTES as u64 + 300];
+    for (script, at) in scripts.iter().flat_map(|script| places.map(|at| (script, at))) {
+        let mut damaged = image(script);
         flip(&mut damaged, at);
         let (recovered, found) = recover(damaged.clone()).unwrap();
         assert_eq!((found.state, found.damaged), (State::Finished, false));
@@ -194,7 +195,7 @@ fn data_without_definitions_is_damaged_and_not_blank() {
 
 #[test]
 fn blocks_behind_a_damaged_one_are_kept_and_the_gap_is_counted() {
-    for config in [RECYCLED, GROWING] {
+    for config in [RECYCLED, GROWING, RECYCLED.compressed()] {
         let script = script(config);
         let blocks = blocks(&script);
         for (lost, (write, _)) in blocks.iter().enumerate().take(blocks.len() - 1) {
@@ -216,8 +217,26 @@ fn blocks_behind_a_damaged_one_are_kept_and_the_gap_is_counted() {
 }
 
 #[test]
+fn a_lost_compressed_block_counts_at_least_the_messages_that_it_had() {
+    let mut script = Script::begin(RECYCLED.compressed(), 1, 7);
+    for number in 1..600 {
+        assert!(script.push(Sent::new(0, number, vec![1; 10])));
+    }
+    script.flush();
+    let mut damaged = image(&script);
+    let lost = blocks(&script)[1].0;
+    damaged[lost.offset as usize..][..lost.bytes.len()].fill(0);
+    let found = examine(&Disk::new(damaged), true).unwrap();
+    let gone = script.sent.len() as u64 - found.messages();
+    assert_eq!((found.gaps.blocks, lost.bytes.len()), (1, 4_096));
+    // The smallest message of an uncompressed block has 47 bytes.
+    assert!(gone > 4_096 / 47, "{gone}");
+    assert!(found.evidence.missing_at_most >= gone, "{:?}", found.evidence);
+}
+
+#[test]
 fn the_end_goes_behind_the_last_block_that_is_there() {
-    for config in [RECYCLED, GROWING] {
+    for config in [RECYCLED, GROWING, RECYCLED.compressed()] {
         let script = script(config);
         let blocks = blocks(&script);
         let mut damaged = image(&script);

@@ -25,7 +25,7 @@ fn full_script(config: LayoutConfig) -> Script {
 
 #[test]
 fn finished_segments_read_the_same_from_the_start_and_by_index() {
-    for config in [RECYCLED, GROWING] {
+    for config in [RECYCLED, GROWING, RECYCLED.compressed(), GROWING.compressed()] {
         let script = full_script(config);
         let image = script.image(Vec::new());
         doctor::examine(&image);
@@ -38,7 +38,7 @@ fn finished_segments_read_the_same_from_the_start_and_by_index() {
 #[test]
 fn all_checksums_are_right() {
     use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
-    for config in [RECYCLED, GROWING] {
+    for config in [RECYCLED, GROWING, RECYCLED.compressed(), GROWING.compressed()] {
         let image = full_script(config).image(Vec::new());
         let options = LinearReaderOptions::default()
             .with_check_finishes_after_end_magic(true)
@@ -56,6 +56,35 @@ fn all_checksums_are_right() {
             }
         }
         assert!(left.is_empty(), "{} bytes were not read", left.len());
+    }
+}
+
+#[test]
+fn blocks_are_compressed_if_they_then_need_less_of_the_file() {
+    let names = |image: &[u8]| -> Vec<String> {
+        let summary = mcap::Summary::read(image).unwrap().unwrap();
+        summary.chunk_indexes.into_iter().map(|index| index.compression).collect()
+    };
+    for (sequence, name) in [(1, "zstd"), (2, "lz4")] {
+        let mut script = Script::begin(RECYCLED.compressed(), 1, sequence);
+        let mut word = 1_u32;
+        let mut noise = |_| {
+            word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (word >> 24) as u8
+        };
+        let payloads = [vec![7; 6_000], (0..6_000).map(&mut noise).collect(), vec![7; 3_000]];
+        for (payload, number) in payloads.into_iter().zip(1..) {
+            assert!(script.push(Sent::new(0, number, payload)));
+            script.flush();
+        }
+        let lengths: Vec<usize> =
+            script.writes.iter().rev().take(3).rev().map(|write| write.bytes.len()).collect();
+        script.finish();
+        let image = script.image(Vec::new());
+        assert_eq!(lengths, [4_096, 8_192, 4_096]);
+        // A block has 4096 bytes at least, so there is nothing to gain in the last one.
+        assert_eq!(names(&image), [name, "", ""]);
+        assert_eq!(read_linear(&image).unwrap(), script.sent);
     }
 }
 

@@ -89,9 +89,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
 
     #[test]
-    fn what_was_written_is_read(acts in prop::collection::vec(act(), 0..80), growing: bool) {
+    fn what_was_written_is_read(
+        acts in prop::collection::vec(act(), 0..80),
+        (growing, compressed) in any::<(bool, bool)>(),
+        sequence in 1..3u64,
+    ) {
         let config = if growing { GROWING } else { RECYCLED };
-        let script = script(config, 1, &acts);
+        let config = if compressed { config.compressed() } else { config };
+        let script = script(config, sequence, &acts);
         prop_assert_eq!(messages(&script.image(Vec::new())), &script.sent[..]);
     }
 
@@ -100,9 +105,11 @@ proptest! {
         former in prop::collection::vec(act(), 0..60),
         acts in prop::collection::vec(act(), 0..60),
         (at, torn, power) in (any::<prop::sample::Index>(), any::<u64>(), 0..20_000usize),
+        compressed: bool,
     ) {
         let former = script(RECYCLED, 1, &former);
-        let script = script(RECYCLED, 2, &acts);
+        let config = if compressed { RECYCLED.compressed() } else { RECYCLED };
+        let script = script(config, 2, &acts);
         let mut image = former.image(Vec::new());
         let writes = 3 + at.index(script.writes.len() - 2);
         script.writes[..writes].iter().for_each(|w| apply(&mut image, w, w.bytes.len()));

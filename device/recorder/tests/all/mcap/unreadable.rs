@@ -9,25 +9,31 @@ use steadyio_recorder::mcap::sectors::Unreadable;
 
 use super::damage::{blocks, image, script, without};
 use super::segment::disk::{Disk, unreadable};
-use super::segment::{GROWING, RECYCLED, Script};
+use super::segment::{GROWING, RECYCLED, Script, Sent};
 
 const BLOCK_BYTES: u64 = 4_096;
 
-/// Sequence numbers of the messages that a reader gets, by channel.
-fn read_all(disk: &Disk) -> Vec<(usize, u32)> {
+/// Sequence numbers of the messages that a reader gets, by channel, and the lengths of payloads.
+fn read_all(disk: &Disk) -> Vec<(usize, u32, usize)> {
     let Found::Messages(found) = read(disk).unwrap() else { panic!("no messages") };
     let mut sequences = Vec::new();
     for span in &found.blocks {
         let block = read_block(disk, &found.life, span).unwrap().unwrap();
         let messages = messages(&block, &found.definitions).unwrap();
-        sequences.extend(messages.map(|message| (message.slot, message.sequence)));
+        sequences.extend(messages.map(|message| {
+            let payload = &block[message.payload];
+            // The fill of each message is its number.
+            assert!(payload.iter().all(|byte| u32::from(*byte) + 1 == message.sequence));
+            (message.slot, message.sequence, payload.len())
+        }));
     }
     sequences
 }
 
-fn expected(script: &Script, lost: &[usize]) -> Vec<(usize, u32)> {
+fn expected(script: &Script, lost: &[usize]) -> Vec<(usize, u32, usize)> {
     let left = without(script, lost);
-    left.iter().map(|sent| (usize::from(sent.channel), sent.sequence)).collect()
+    let found = |sent: &Sent| (usize::from(sent.channel), sent.sequence, sent.payload.len());
+    left.iter().map(found).collect()
 }
 
 /// Examined and asked to be completed, which changes nothing.
@@ -39,7 +45,7 @@ fn left_as_it_is(disk: &mut Disk) -> Examined {
 
 #[test]
 fn blocks_around_an_unreadable_one_are_there_and_nothing_is_written() {
-    for config in [RECYCLED, GROWING] {
+    for config in [RECYCLED, GROWING, RECYCLED.compressed()] {
         let script = script(config);
         let blocks = blocks(&script);
         for (lost, (write, _)) in blocks.iter().enumerate().take(blocks.len() - 1) {

@@ -24,6 +24,7 @@ use steadyio_recorder::config::{
     WriterConfig, defaults,
 };
 use steadyio_recorder::ledger::Account;
+use steadyio_recorder::mcap::compression::Compression;
 use steadyio_recorder::mcap::files::{examine_file, recover_file, recover_segment};
 use steadyio_recorder::mcap::recover::State;
 use steadyio_recorder::pool::meters::Ended;

@@ -21,6 +21,26 @@ fn what_is_appended_is_read_back_by_the_official_reader() {
 }
 
 #[test]
+fn compressed_records_are_read_back_after_the_end_and_after_a_crash() {
+    for compression in [Compression::Lz4, Compression::Zstd] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config(dir.path());
+        config.writer.compression = Some(compression);
+        let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+        append(&recorder, &mut channels, 300);
+        wait_until_durable(&recorder);
+        let after_a_crash = read_all(crashed(dir.path()).path());
+        recorder.finish().unwrap();
+        let device_bytes = recorder.meters().device_bytes.load(Ordering::Relaxed);
+        assert!(device_bytes < 300 * RECORD_BYTES as u64 / 2, "{compression:?} {device_bytes}");
+        for records in [after_a_crash, read_all(dir.path())] {
+            assert_eq!(records.len(), 300);
+            assert_each(&records, beginning);
+        }
+    }
+}
+
+#[test]
 fn the_oldest_segment_is_recorded_over_and_no_file_comes_or_goes() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(dir.path());

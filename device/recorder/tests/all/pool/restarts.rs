@@ -68,6 +68,20 @@ fn a_recording_that_is_continued_counts_on() {
 }
 
 #[test]
+fn a_segment_without_compressed_blocks_gets_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let mut compressed = config.clone();
+    compressed.writer.compression = Some(Compression::Lz4);
+    for (config, from, recorded) in [(&config, 0, 1), (&compressed, 10, 2), (&compressed, 20, 2)] {
+        restart(config, from, 10);
+        let is_recorded = |path: &&PathBuf| path.extension().unwrap() == "mcap";
+        assert_eq!(segments(dir.path()).iter().filter(is_recorded).count(), recorded);
+    }
+    assert_eq!(log_times(dir.path()), (0..30).collect::<Vec<_>>());
+}
+
+#[test]
 fn other_topics_begin_a_segment_of_their_own() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(dir.path());

@@ -4,6 +4,7 @@
 //! package.)
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 
 use mcap::records::{ChunkIndex, Record, op};
 
@@ -95,9 +96,16 @@ fn check_chunk(
     content: &[u8],
     channels: &BTreeSet<u16>,
 ) -> BTreeMap<u16, Vec<(u64, u64)>> {
-    assert_eq!(header.uncompressed_crc, crc32fast::hash(content), "chunk CRC");
+    let mut plain = Vec::new();
+    let read = match header.compression.as_str() {
+        "zstd" => zstd::Decoder::new(content).unwrap().read_to_end(&mut plain),
+        "lz4" => lz4::Decoder::new(content).unwrap().read_to_end(&mut plain),
+        _ => content.take(u64::MAX).read_to_end(&mut plain),
+    };
+    assert_eq!(read.unwrap() as u64, header.uncompressed_size, "size of a chunk");
+    assert_eq!(header.uncompressed_crc, crc32fast::hash(&plain), "chunk CRC");
     let mut entries = BTreeMap::<u16, Vec<(u64, u64)>>::new();
-    for lying in records(content, 0, content.len()) {
+    for lying in records(&plain, 0, plain.len()) {
         let Record::Message { header, .. } = lying.record else { panic!("no message") };
         assert!(channels.contains(&header.channel_id), "channel defined earlier");
         entries.entry(header.channel_id).or_default().push((header.log_time, lying.at as u64));

@@ -7,6 +7,7 @@ pub mod doctor;
 use std::borrow::Cow;
 
 use steadyio_recorder::mcap::account::{ChannelLedger, CompletedBy};
+use steadyio_recorder::mcap::compression::Compression;
 use steadyio_recorder::mcap::definitions::{ChannelSpec, Definitions, Mark, SchemaSpec};
 use steadyio_recorder::mcap::encoder::{ADDED_COPIES, Encoder, FileRange, Full, Message};
 use steadyio_recorder::mcap::layout::{Layout, LayoutConfig, Placement};
@@ -64,6 +65,7 @@ pub const RECYCLED: LayoutConfig = LayoutConfig {
     block_bytes_max: 8 << 10,
     unit_bytes: 8 << 10,
     index_bytes: 4_000,
+    is_compressed: false,
 };
 
 pub const GROWING: LayoutConfig = LayoutConfig { placement: Placement::Growing, ..RECYCLED };
@@ -100,7 +102,7 @@ impl Script {
         let more = Mark::of(channels + LATE_CHANNELS, definitions.bytes() + 200 * LATE_CHANNELS);
         let largest = Layout::checked(config, more).unwrap();
         let buffer = vec![0xa5; largest.buffer_bytes()];
-        let encoder = Encoder::with_room(layout, definitions, largest);
+        let encoder = compressing(Encoder::with_room(layout, definitions, largest), sequence);
         let ledger = vec![ChannelLedger::default(); channels];
         let (writes, sent) = (Vec::new(), Vec::new());
         let mut script =
@@ -128,6 +130,7 @@ impl Script {
         let base = found.base();
         assert_eq!(base.iter().map(|one| one.durable).sum::<u64>(), self.sent.len() as u64);
         let encoder = Encoder::new(layout, definitions);
+        let encoder = compressing(encoder, found.life.identity.sequence);
         let buffer = vec![0xa5; encoder.layout().buffer_bytes()];
         let mut script = Script {
             encoder,
@@ -239,6 +242,15 @@ impl Script {
     pub fn image(&self, mut image: Vec<u8>) -> Vec<u8> {
         self.writes.iter().for_each(|write| apply(&mut image, write, write.bytes.len()));
         image
+    }
+}
+
+/// Lives with even sequences use lz4, if the layout says that chunks may be compressed.
+fn compressing(encoder: Encoder, sequence: u64) -> Encoder {
+    let compression = if sequence % 2 == 0 { Compression::Lz4 } else { Compression::Zstd };
+    match encoder.layout().config().is_compressed {
+        true => encoder.compressing(compression).unwrap(),
+        false => encoder,
     }
 }
 
