@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::ops::Not;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,9 @@ pub struct Manifest {
     /// Of the segments, those that could not be read when it was written: it lacks their lives.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unreadable: usize,
+    /// Whether a segment may have compressed blocks. Such a segment may hold more messages.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub compressed: bool,
     lives: Vec<ListedLife>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) gone: Vec<Gone>,
@@ -81,17 +85,32 @@ impl Manifest {
             messages,
         };
         let lives = lives.map(listed).collect();
-        let (schema, unreadable, gone, crc32) = (SCHEMA.into(), 0, Vec::new(), 0);
-        let manifest =
-            Manifest { schema, segments, segment_bytes, ended, unreadable, lives, gone, crc32 };
-        manifest.with(0, Vec::new())
+        let manifest = Manifest {
+            schema: SCHEMA.into(),
+            segments,
+            segment_bytes,
+            ended,
+            unreadable: 0,
+            compressed: false,
+            lives,
+            gone: Vec::new(),
+            crc32: 0,
+        };
+        manifest.summed()
     }
 
     /// Returns it with the number of unreadable segments, and earlier losses.
     pub fn with(self, unreadable: usize, gone: Vec<Gone>) -> Manifest {
-        let mut manifest = Manifest { unreadable, gone, ..self };
-        manifest.crc32 = manifest.checksum();
-        manifest
+        Manifest { unreadable, gone, ..self }.summed()
+    }
+
+    pub fn with_compression(self, compressed: bool) -> Manifest {
+        Manifest { compressed, ..self }.summed()
+    }
+
+    fn summed(mut self) -> Manifest {
+        self.crc32 = self.checksum();
+        self
     }
 
     fn checksum(&self) -> u32 {

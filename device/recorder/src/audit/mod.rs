@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use self::manifest::{Gone, Listed, Manifest};
-use crate::mcap::evidence::{Evidence, unknown_messages_max};
+use crate::mcap::evidence::{Evidence, segment_messages_max};
 use crate::mcap::private::{Identity, Life};
 
 pub mod manifest;
@@ -105,7 +105,7 @@ pub fn losses(files: &[Found], manifest: Option<&Manifest>) -> Vec<Loss> {
     // A complete list has all that held records, but for those that could not be read.
     let lost = if complete.is_some_and(|list| list.ended) { untold.min(unlisted) } else { untold };
     found.extend(
-        unknown(lost, &pieces, manifest).map(|loss| Loss { known: lost <= unlisted, ..loss }),
+        unknown(lost, files, manifest).map(|loss| Loss { known: lost <= unlisted, ..loss }),
     );
     found.extend(reported);
     found
@@ -279,11 +279,24 @@ fn absent(list: &Manifest, pieces: &[Piece<'_>], overwritten: usize) -> Vec<Loss
     absent.into_iter().skip(overwritten).filter_map(loss).collect()
 }
 
-/// Their contents are unknown.
-fn unknown(count: usize, pieces: &[Piece<'_>], manifest: Option<&Manifest>) -> Option<Loss> {
-    let of_pieces = pieces.iter().map(|piece| piece.life.segment_bytes).max();
-    let segment_bytes = of_pieces.or(manifest.map(|list| list.segment_bytes)).unwrap_or(0);
-    let messages = count as u64 * unknown_messages_max(segment_bytes);
+/// Whether any file of the directory, gone or not, may have compressed blocks. The list has it
+/// before the first such block is written.
+pub fn may_be_compressed(files: &[Found], manifest: Option<&Manifest>) -> bool {
+    let is_compressed =
+        |file: &Found| matches!(file, Found::Life { life, .. } if life.is_compressed);
+    manifest.is_none_or(|list| list.compressed) || files.iter().any(is_compressed)
+}
+
+/// The losses of segments whose contents are unknown.
+fn unknown(count: usize, files: &[Found], manifest: Option<&Manifest>) -> Option<Loss> {
+    let of_file = |file: &Found| match file {
+        Found::Life { life, .. } => Some(life.segment_bytes),
+        _ => None,
+    };
+    let of_files = files.iter().filter_map(of_file).max();
+    let segment_bytes = of_files.or(manifest.map(|list| list.segment_bytes)).unwrap_or(0);
+    let is_compressed = may_be_compressed(files, manifest);
+    let messages = count as u64 * segment_messages_max(is_compressed, segment_bytes);
     loss(format!("{count} segments, which are gone or cannot be read"), messages, true, None)
 }
 

@@ -90,8 +90,13 @@ fn the_list_has_what_no_segment_tells() {
 #[test]
 fn where_nothing_tells_a_loss_is_at_most_what_a_segment_holds() {
     let files = [whole(2), whole(3)];
-    let found = found(&files, Some(&list(3, false, 0..0)));
-    assert_eq!(found, [(unknown_messages_max(1 << 20), true)]);
+    let list = list(3, false, 0..0);
+    let most = |is_compressed| vec![(segment_messages_max(is_compressed, 1 << 20), true)];
+    assert_eq!(found(&files, Some(&list)), most(false));
+    assert_eq!(found(&files, Some(&list.with_compression(true))), most(true));
+    // The list is gone, too.
+    assert_eq!(found(&[whole(2), Found::Unreadable], None), most(true));
+    assert!(most(true)[0].0 > most(false)[0].0);
 }
 
 #[test]

@@ -41,7 +41,8 @@ impl Evidence {
         let present = tail.messages();
         // After a gap, the recovery's summary counts the messages that it found.
         let is_damage = tail.gaps.durable_blocks > 0;
-        let missing_at_most = if is_damage { messages_max(life, tail.gaps.bytes) } else { 0 };
+        let gap_bytes = if is_damage { tail.gaps.bytes } else { 0 };
+        let missing_at_most = messages_max(life.is_compressed, gap_bytes);
         let counted = (!is_damage).then_some(present);
         Evidence { present, begun, counted, at_least: present, missing_at_most }
     }
@@ -60,7 +61,8 @@ impl Evidence {
             _ => 0,
         };
         let is_damage = scanned.gaps.durable_blocks > 0;
-        let missing_at_most = if is_damage { messages_max(life, scanned.gaps.bytes) } else { 0 };
+        let gap_bytes = if is_damage { scanned.gaps.bytes } else { 0 };
+        let missing_at_most = messages_max(life.is_compressed, gap_bytes);
         Evidence {
             present: scanned.index.messages(),
             begun: before.map(|before| durable(before)),
@@ -72,24 +74,20 @@ impl Evidence {
 
     /// The counts of a segment that had been finished. The data after its last block is lost, too.
     pub(super) fn with_lost_end(self, life: &Life, data_end: u64) -> Evidence {
-        let behind = messages_max(life, life.segment_bytes.saturating_sub(data_end));
+        let bytes = life.segment_bytes.saturating_sub(data_end);
+        let behind = messages_max(life.is_compressed, bytes);
         Evidence { missing_at_most: self.missing_at_most + behind, ..self }
     }
 }
 
 /// The highest number of messages in this number of bytes of a segment.
-fn messages_max(life: &Life, bytes: u64) -> u64 {
-    bytes / if life.is_compressed { COMPRESSED_BYTES_MIN } else { MESSAGE_BYTES_MIN }
+fn messages_max(is_compressed: bool, bytes: u64) -> u64 {
+    bytes / if is_compressed { COMPRESSED_BYTES_MIN } else { MESSAGE_BYTES_MIN }
 }
 
-/// The highest number of messages in a segment of this life.
-pub fn segment_messages_max(life: &Life) -> u64 {
-    messages_max(life, life.segment_bytes.saturating_sub(HEAD_BYTES as u64))
-}
-
-/// The highest number of messages in a segment of this size, whose life is unknown.
-pub fn unknown_messages_max(segment_bytes: u64) -> u64 {
-    segment_bytes.saturating_sub(HEAD_BYTES as u64) / COMPRESSED_BYTES_MIN
+/// The highest number of messages in a segment of this size.
+pub fn segment_messages_max(is_compressed: bool, segment_bytes: u64) -> u64 {
+    messages_max(is_compressed, segment_bytes.saturating_sub(HEAD_BYTES as u64))
 }
 
 pub(super) fn durable(ledger: &[ChannelLedger]) -> u64 {

@@ -421,7 +421,7 @@ impl Examined {
 
     /// Marks a file that held data of which nothing is readable.
     fn without_its_blocks(self, life: &Life) -> Examined {
-        let missing_at_most = segment_messages_max(life);
+        let missing_at_most = segment_messages_max(life.is_compressed, life.segment_bytes);
         let evidence = Evidence { missing_at_most, ..self.evidence };
         Examined { state: State::Damaged, damaged: true, evidence, ..self }
     }

@@ -19,7 +19,7 @@ use steadyio_core::interrupt::Interrupt;
 
 use super::found::{Discard, Existing, distinct, existing, recover_all, set_unusable_aside};
 use super::in_place;
-use super::making::{create_missing, make_directory, sync_directory};
+use super::making::{Making, create_missing, make_directory, sync_directory};
 use super::pins::{Begun, Moment, Pins, reaching_back};
 use crate::audit::manifest::{self, Gone, Listed, Manifest};
 use crate::audit::{self, Loss};
@@ -172,21 +172,6 @@ impl Segment {
     }
 }
 
-/// The pool that is wanted.
-#[derive(Debug, Clone, Copy)]
-pub struct Making<'a> {
-    pub dir: &'a Path,
-    /// How many segments.
-    pub count: usize,
-    pub segment_bytes: u64,
-    /// Whether damaged ones are overwritten instead of renamed.
-    pub discard_damaged: bool,
-    /// Bytes of the file system that stay free: fewer segments are made if others take space.
-    pub keep_free_bytes: u64,
-    /// Whether segments beyond the count are removed, the oldest first, instead of refused.
-    pub shrink: bool,
-}
-
 /// The segments of one directory, locked for one recorder.
 #[derive(Debug)]
 pub struct Pool {
@@ -200,6 +185,8 @@ pub struct Pool {
     gone: Vec<Gone>,
     dir: PathBuf,
     segment_bytes: u64,
+    /// Whether any segment may have compressed blocks.
+    compressed: bool,
     _lock: DirectoryLock,
 }
 
@@ -227,7 +214,8 @@ impl Pool {
         let discard = Discard { damaged: wanted.discard_damaged, but: &incidents };
         let (mut segments, sequence, found) = recover_all(&paths, count, discard, note)?;
         let found: Vec<audit::Found> = found.into_iter().chain(unusable).collect();
-        let losses = audit::losses(&found, manifest::read(dir).as_ref());
+        let list = manifest::read(dir);
+        let losses = audit::losses(&found, list.as_ref());
         let new: Vec<&Loss> = losses.iter().filter(|loss| !loss.known).collect();
         new.iter().for_each(|loss| note(loss.describe()));
         let missing = new.iter().map(|loss| loss.messages).sum();
@@ -247,6 +235,8 @@ impl Pool {
         if kept > 0 && count < kept + SEGMENTS_MIN {
             return Err(too_few());
         }
+        let is_new = found.is_empty() && list.is_none();
+        let had_compressed = !is_new && audit::may_be_compressed(&found, list.as_ref());
         let set_aside = set_aside + paths.len() - segments.len();
         let removed = remove_oldest(&mut segments, count, &incidents, note)?;
         let mut taken: Vec<PathBuf> = segments.iter().map(|segment| segment.path.clone()).collect();
@@ -283,6 +273,7 @@ impl Pool {
             gone,
             dir,
             segment_bytes,
+            compressed: wanted.compressed || had_compressed,
             _lock: lock,
         };
         pool.list(false).unwrap_or_else(|error| note(error.to_string()));
@@ -304,7 +295,8 @@ impl Pool {
         let lives = self.segments.iter().filter_map(of);
         let unreadable = self.segments.iter().filter(|segment| segment.unreadable).count();
         let list = Manifest::new(self.segments.len(), self.segment_bytes, ended, lives)
-            .with(unreadable, self.gone.clone());
+            .with(unreadable, self.gone.clone())
+            .with_compression(self.compressed);
         manifest::write(&self.dir, &list).map_err(at(&self.dir))
     }
 

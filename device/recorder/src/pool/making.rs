@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use steadyio_core::interrupt::Interrupt;
 
-use super::files::{Making, PoolError, SEGMENTS_MIN, at, open_segment};
+use super::files::{PoolError, SEGMENTS_MIN, at, open_segment};
 use super::in_place;
 use crate::mcap::names::{named, unused_segment};
 use steadyio_core::memory::AlignedBuffer;
@@ -25,6 +25,23 @@ const FILL_BYTES: usize = 1 << 20;
 const TELL_EVERY: Duration = Duration::from_secs(2);
 /// The suffix of a segment that is not filled yet. It stays if making the pool is interrupted.
 const UNFINISHED: &str = "new";
+
+/// The pool that is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Making<'a> {
+    pub dir: &'a Path,
+    /// How many segments.
+    pub count: usize,
+    pub segment_bytes: u64,
+    /// Whether the recording compresses blocks.
+    pub compressed: bool,
+    /// Whether damaged ones are overwritten instead of renamed.
+    pub discard_damaged: bool,
+    /// Bytes of the file system that stay free: fewer segments are made if others take space.
+    pub keep_free_bytes: u64,
+    /// Whether segments beyond the count are removed, the oldest first, instead of refused.
+    pub shrink: bool,
+}
 
 /// Makes a directory and its missing parents.
 pub fn make_directory(dir: &Path) -> io::Result<()> {

@@ -46,8 +46,9 @@ use self::carried::Carried;
 use self::direct_io::{Disk, DiskError};
 #[cfg(test)]
 use self::faults::Faults;
-use self::files::{Making, Pool, PoolError};
+use self::files::{Pool, PoolError};
 use self::flush::{Flush, Flushed};
+use self::making::Making;
 use self::meters::{Meters, WriterReport};
 use self::ram::Ram;
 use self::registry::{AddError, Registry};
@@ -141,6 +142,7 @@ fn open_pool(
         // At most 10,000; the configuration was checked.
         count: segments as usize,
         segment_bytes: config.segment_bytes,
+        compressed: config.writer.compression.is_some(),
         discard_damaged: config.discard_damaged,
         keep_free_bytes: match config.retention {
             Retention::MinFreeBytes(bytes) => bytes,

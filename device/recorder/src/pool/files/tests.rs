@@ -17,6 +17,7 @@ fn open(
         dir,
         count,
         segment_bytes,
+        compressed: false,
         discard_damaged: false,
         keep_free_bytes: 0,
         shrink: false,
@@ -114,6 +115,7 @@ fn making_segments_stops_when_it_is_told_to() {
         dir: dir_path,
         count: 3,
         segment_bytes: BYTES,
+        compressed: false,
         discard_damaged: false,
         shrink: false,
     };
@@ -224,6 +226,7 @@ fn fewer_segments_are_made_if_others_take_the_space() {
         dir: dir.path(),
         count: 5,
         segment_bytes: BYTES,
+        compressed: false,
         discard_damaged: false,
         keep_free_bytes,
         shrink: false,
