@@ -9,31 +9,40 @@
 use std::env;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel as sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use steadyio_recorder::channel::{Channel, Consumer, Lost, open};
-use steadyio_recorder::config::ChannelConfig;
+use steadyio_recorder::config::{
+    ChannelConfig, LateRoom, OnFailure, RecorderConfig, Retention, WhenFull, WriterConfig,
+};
+use steadyio_recorder::mcap::compression::Compression;
+use steadyio_recorder::pool::Recorder;
 use steadyio_testing::CountingAllocator;
 
 const RECORD_BYTES_MAX: usize = 10_000;
 /// Each round meets every case: taken in one piece, wrapped, too long, ring full.
 const ROUNDS: u64 = 300;
 
-fn pair() -> (Channel, Consumer) {
-    let config = ChannelConfig {
+fn config(ring_bytes: u64) -> ChannelConfig {
+    ChannelConfig {
         topic: "a".into(),
         message_encoding: String::new(),
         schema: None,
         metadata: Vec::new(),
         record_bytes_max: RECORD_BYTES_MAX as u64,
         period: None,
-        ring_bytes: 65_536,
-    };
-    open(&config, 0, false).unwrap()
+        ring_bytes,
+    }
+}
+
+fn pair() -> (Channel, Consumer) {
+    open(&config(65_536), 0, false).unwrap()
 }
 
 /// Appends all kinds of records with `append`, and empties the ring now and then.
@@ -95,25 +104,29 @@ fn canary_of_an_append_that_allocates() {
 // System calls: a child forbids itself all but its exit; the kernel kills it at the first other.
 
 const CHILD: &str = "STEADYIO_TEST_APPEND_PATH_CHILD";
+const CHILD_TEST: &str = "child_of_the_system_call_tests";
 
 #[test]
 fn append_makes_no_system_call() {
-    let status = run_forbidden("plain");
+    let status = run_forbidden(CHILD_TEST, "plain");
     assert!(status.success(), "{status}");
 }
 
 #[test]
 fn canaries_of_appends_that_make_system_calls() {
     for canary in ["clock", "yield", "contended-lock", "wake"] {
-        let status = run_forbidden(canary);
+        let status = run_forbidden(CHILD_TEST, canary);
         assert_eq!(status.signal(), Some(libc::SIGSYS), "{canary}: {status}");
     }
 }
 
-fn run_forbidden(append: &str) -> ExitStatus {
+fn run_forbidden(test: &str, append: &str) -> ExitStatus {
+    // A killed child leaves its files there.
+    let dir = tempfile::tempdir().unwrap();
     Command::new(env::current_exe().unwrap())
-        .args(["--exact", "child_of_the_system_call_tests", "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .env(CHILD, append)
+        .env("TMPDIR", dir.path())
         .status()
         .unwrap()
 }
@@ -246,4 +259,87 @@ fn canary_of_an_append_that_shares_a_lock_with_the_reader() {
         });
     });
     assert!(!returned);
+}
+
+// A recorder that compresses does so in its own thread.
+
+const COMPRESSIONS: [Compression; 2] = [Compression::Lz4, Compression::Zstd];
+
+fn compressing(dir: &Path, compression: Compression) -> (Recorder, Channel) {
+    let config = RecorderConfig {
+        dir: dir.into(),
+        profile: String::new(),
+        channels: vec![config(1 << 20)],
+        loss_window: Duration::from_millis(20),
+        unit_bytes: 256 << 10,
+        late: LateRoom::default(),
+        longest_record_bytes: 0,
+        shared_ring_bytes: None,
+        segment_bytes: 2 << 20,
+        retention: Retention::Segments(3),
+        when_full: WhenFull::Recycle,
+        discard_damaged: false,
+        on_failure: OnFailure::Wait,
+        writer: WriterConfig { compression: Some(compression), ..WriterConfig::default() },
+        lock_memory: false,
+    };
+    let (recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    (recorder, channels.remove(0))
+}
+
+/// A record that compresses, but not to nothing.
+fn compressible() -> Vec<u8> {
+    (0..RECORD_BYTES_MAX).map(|at| (at * at / 97 % 13) as u8).collect()
+}
+
+#[test]
+fn append_beside_a_compressor_allocates_nothing_and_counts_what_that_is_too_slow_for() {
+    let data = compressible();
+    for compression in COMPRESSIONS {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut recorder, mut channel) = compressing(dir.path(), compression);
+        let (mut appended, mut lost) = (0, 0);
+        let before = CountingAllocator::calls();
+        while lost < 100 && appended < 100_000 {
+            lost += u64::from(channel.append(appended, &data).is_err());
+            appended += 1;
+        }
+        assert_eq!(CountingAllocator::calls() - before, 0, "{compression:?}");
+        recorder.finish().unwrap();
+        let account = channel.account();
+        assert_eq!((lost, account.lost_ring_full.records), (100, lost), "{compression:?}");
+        assert_eq!(account.durable.records, appended - lost);
+        let device_bytes = recorder.meters().device_bytes.load(Ordering::Relaxed);
+        assert!(device_bytes < account.durable.bytes / 2, "{compression:?}: {device_bytes}");
+    }
+}
+
+#[test]
+fn append_beside_a_compressor_makes_no_system_call() {
+    for compression in COMPRESSIONS {
+        let status = run_forbidden("child_beside_a_compressor", compression.name());
+        assert!(status.success(), "{compression:?}: {status}");
+    }
+    let status = run_forbidden("child_beside_a_compressor", "clock");
+    assert_eq!(status.signal(), Some(libc::SIGSYS), "{status}");
+}
+
+/// Does something only as a child of the test above. Its filter holds for this thread only.
+#[test]
+fn child_beside_a_compressor() {
+    let Ok(append) = env::var(CHILD) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let named = COMPRESSIONS.into_iter().find(|one| one.name() == append);
+    let (_recorder, mut channel) = compressing(dir.path(), named.unwrap_or(Compression::Lz4));
+    let data = compressible();
+    forbid_system_calls();
+    for _ in 0..1_000 {
+        if named.is_none() {
+            // SAFETY: no memory involved.
+            unsafe { libc::syscall(libc::SYS_getppid) };
+        }
+        plain(&mut channel, &data);
+    }
+    // SAFETY: ends the process; the only system call that is left.
+    unsafe { libc::syscall(libc::SYS_exit_group, 0) };
 }

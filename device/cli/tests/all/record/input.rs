@@ -417,9 +417,15 @@ fn when_files_run_out_recording_goes_on_and_producers_wait_until_there_are_some(
 #[test]
 fn a_full_ring_loses_and_counts_or_makes_the_producer_wait() {
     let lines = format!("{}\n", "y".repeat(999)).repeat(3_000);
-    for (block, status) in [(&["--block"][..], 0), (&[][..], 3)] {
+    let blocks: [(&[&str], i32); 2] = [(&["--block"], 0), (&[], 3)];
+    let compressions = ["none", "lz4", "zstd"];
+    for (compression, (block, status)) in
+        compressions.iter().flat_map(|one| blocks.map(|block| (one, block)))
+    {
         let dir = tempfile::tempdir().unwrap();
-        let arguments = [&["--input", "-", "--size", "999", "--ring", "16K"], block].concat();
+        let sizes =
+            ["--input", "-", "--size", "999", "--ring", "16K", "--compression", compression];
+        let arguments = [&sizes, block].concat();
         let output = send(record(dir.path(), &arguments), lines.as_bytes());
         assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
         let lost = total(&output, "lost_ring_full");
