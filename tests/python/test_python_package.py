@@ -133,6 +133,20 @@ def test_what_was_appended_is_read(steadyio: ModuleType, work: Path) -> None:
     assert [recording.recording_id for recording in chosen.recordings] == [first.recording_id]
 
 
+def test_compressed_records_are_read(steadyio: ModuleType, work: Path) -> None:
+    records = [b"%05d of the same words" % number * 40 for number in range(60)]
+    device_bytes = {}
+    for compression in ("none", "lz4", "zstd"):
+        folder = work / compression
+        topic = steadyio.Topic("/a", 1_000, ring_bytes=RING_BYTES)
+        with steadyio.Recorder(folder, [topic], **options(compression=compression)) as recorder:
+            assert all(recorder.topic("/a").append(record) for record in records)
+            recorder.flush()
+            device_bytes[compression] = recorder.stats().device_bytes
+        assert [message.data for message in steadyio.read(folder)] == records
+    assert device_bytes["zstd"] < device_bytes["none"] / 2 > device_bytes["lz4"], device_bytes
+
+
 def test_a_full_ring_loses_records_counts_them_and_makes_the_end_fail(
     steadyio: ModuleType, work: Path
 ) -> None:
@@ -173,6 +187,7 @@ def test_errors_say_what_was_wrong(steadyio: ModuleType, recorder: Any, work: Pa
     invalid, failed, state = steadyio.InvalidError, steadyio.FailedError, steadyio.StateError
     cases: list[tuple[Any, type[Exception], str]] = [
         (lambda: start(when_full="x"), invalid, 'when_full = "x": must be one of recycle, stop'),
+        (lambda: start(compression="x"), invalid, "must be one of none, lz4, zstd"),
         (lambda: start(keep_s=1.0), invalid, "keep_s = 2 of them: give at most one"),
         (lambda: start(segments=1), invalid, "number of segments = 1: must be 2 to 10000"),
         (lambda: start(loss_window_s=0.0), invalid, "loss_window_s = 0: must be a number of sec"),

@@ -107,6 +107,15 @@ enum steadyio_engine {
 	STEADYIO_PWRITE = 2,
 };
 
+/* Compression of the blocks, in the writer thread: steadyio_append() does not wait for it. */
+enum steadyio_compression {
+	STEADYIO_UNCOMPRESSED = 0,
+	/* Takes less CPU time. */
+	STEADYIO_LZ4 = 1,
+	/* Takes less space. */
+	STEADYIO_ZSTD = 2,
+};
+
 enum steadyio_flags {
 	/* Do not lock rings and buffers into memory. A page fault can then delay an append. */
 	STEADYIO_NO_LOCK = 1,
@@ -164,6 +173,8 @@ struct steadyio_config {
 	/* Unix socket on which a thread answers how the recording goes (docs/spec/control-1.md), from
 	 * steadyio_start() to steadyio_finish(). Default: none. */
 	const char *control_socket;
+	/* enum steadyio_compression */
+	uint32_t compression;
 };
 
 /*

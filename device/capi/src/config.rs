@@ -11,6 +11,7 @@ use steadyio_recorder::config::{
     ChannelConfig, EngineChoice, IoPriority, LateRoom, OnFailure, RecorderConfig, Retention,
     Schema, WhenFull, WriterConfig, defaults,
 };
+use steadyio_recorder::mcap::compression::Compression;
 
 use crate::arguments::{CStruct, bytes_of, string};
 use crate::status::Error;
@@ -49,6 +50,7 @@ pub struct CConfig {
     pub late_definition_bytes: u64,
     pub profile: *const c_char,
     pub control_socket: *const c_char,
+    pub compression: u32,
 }
 
 // SAFETY: it satisfies the trait's requirements; the caller guarantees that a function pointer is
@@ -173,6 +175,7 @@ impl CConfig {
 
     fn writer(&self) -> Result<WriterConfig, Error> {
         let engines = [EngineChoice::Best, EngineChoice::IoUring, EngineChoice::Pwrite];
+        let compressions = [None, Some(Compression::Lz4), Some(Compression::Zstd)];
         let priority = small("config->writer_fifo_priority", self.writer_fifo_priority)?;
         let io_priority = IoPriority {
             class: small("config->writer_io_class", self.writer_io_class)?,
@@ -184,7 +187,7 @@ impl CConfig {
             cpu: (self.flags & WRITER_CPU != 0).then_some(self.writer_cpu as usize),
             io_priority: (io_priority.class > 0).then_some(io_priority),
             ram: None,
-            compression: None,
+            compression: one_of("config->compression", self.compression, &compressions)?,
         })
     }
 }

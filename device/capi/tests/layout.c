@@ -35,6 +35,7 @@ static void configs(void)
 	FIELD(steadyio_config, late_definition_bytes);
 	FIELD(steadyio_config, profile);
 	FIELD(steadyio_config, control_socket);
+	FIELD(steadyio_config, compression);
 	STRUCT(steadyio_channel_config);
 	FIELD(steadyio_channel_config, struct_bytes);
 	FIELD(steadyio_channel_config, topic);

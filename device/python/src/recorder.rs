@@ -26,6 +26,7 @@ use crate::types::{self, Topic};
 use crate::waiting::wait_for;
 
 const WHEN_FULL: [&str; 2] = ["recycle", "stop"];
+const COMPRESSIONS: [&str; 3] = ["none", "lz4", "zstd"];
 const ON_FAILURE: [&str; 2] = ["wait", "exit"];
 const ENGINES: [&str; 3] = ["best", "io_uring", "pwrite"];
 const STATES: [&str; 3] = ["recording", "waiting", "ended"];
@@ -67,6 +68,7 @@ struct Topics {
 /// discard_damaged: overwrite damaged segments instead of renaming them.
 /// lock_memory: without it, a page fault can delay an append.
 /// engine: "best", "io_uring" or "pwrite".
+/// compression: of the blocks, in the writer thread: "none", "lz4" or "zstd".
 /// writer_fifo_priority: SCHED_FIFO priority of the writer thread, 1 to 99. writer_cpu: its CPU.
 /// writer_io_class, writer_io_level: its I/O priority, as in ionice(1).
 /// control_socket: Unix socket that answers how the recording goes, as JSON; `steady status` asks.
@@ -154,7 +156,7 @@ impl Recorder {
         longest_record_bytes=None, late_topics=None, late_definition_bytes=None, profile="",
         when_full="recycle", on_failure="wait", discard_damaged=false, lock_memory=true,
         engine="best", writer_fifo_priority=None, writer_cpu=None, writer_io_class=None,
-        writer_io_level=None, control_socket=None, note=None
+        writer_io_level=None, control_socket=None, compression="none", note=None
     ))]
     // As many as struct steadyio_config has fields.
     #[allow(clippy::too_many_arguments)]
@@ -183,6 +185,7 @@ impl Recorder {
         writer_io_class: Option<Bound<'_, PyAny>>,
         writer_io_level: Option<Bound<'_, PyAny>>,
         control_socket: Option<PathBuf>,
+        compression: &str,
         note: Option<Py<PyAny>>,
     ) -> PyResult<Recorder> {
         let keep = Keep {
@@ -214,6 +217,7 @@ impl Recorder {
             late_channels: whole("late_topics", late_topics)?.unwrap_or(LATE_TOPICS),
             late_definition_bytes: whole("late_definition_bytes", late_definition_bytes)?
                 .unwrap_or(0),
+            compression: one_of("compression", compression, &COMPRESSIONS)?,
             ..no_config()
         };
         let options = Options { config, profile: profile.into(), control_socket };

@@ -54,6 +54,7 @@ class Recorder:
         writer_io_class: int | None = None,
         writer_io_level: int | None = None,
         control_socket: _Path | None = None,
+        compression: str = "none",
         note: Callable[[str], object] | None = None,
     ) -> Recorder: ...
     def topic(self, name: str) -> Channel: ...

@@ -58,6 +58,7 @@ fn expected() -> Vec<String> {
         late_definition_bytes,
         profile,
         control_socket,
+        compression,
     );
     lines.extend(lines!(
         "steadyio_channel_config",

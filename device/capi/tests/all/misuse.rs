@@ -112,12 +112,13 @@ fn wrong_fields_are_named_with_what_is_allowed() {
     let short = format!(
         "config->struct_bytes = 0: must be at least {size}: sizeof(struct steadyio_config)"
     );
-    let cases: [(Break, &str); 7] = [
+    let cases: [(Break, &str); 8] = [
         (|c| c.struct_bytes = 0, &short),
         (|c| c.dir = null(), "config->dir = NULL: must be the directory of the recording"),
         (|c| c.keep_by = 4, "config->keep_by = 4: must be 0 to 3, see steadyio.h"),
         (|c| c.when_full = 2, "config->when_full = 2: must be 0 to 1, see steadyio.h"),
         (|c| c.engine = 3, "config->engine = 3: must be 0 to 2, see steadyio.h"),
+        (|c| c.compression = 3, "config->compression = 3: must be 0 to 2, see steadyio.h"),
         (|c| c.flags = 9, "config->flags = 0x9: unknown flags 0x8 (see enum steadyio_flags)"),
         (|c| c.writer_io_class = 256, "config->writer_io_class = 256: must be at most 255"),
     ];
