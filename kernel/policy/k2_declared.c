@@ -5,11 +5,6 @@
 /* For a command from before the tasks, or that an unseen request may have delayed. */
 #define NOT_DUE (~0ULL)
 
-static u64 elapsed_ns(u64 now_ns, u64 then_ns)
-{
-	return now_ns > then_ns ? now_ns - then_ns : 0;
-}
-
 /* Tasks. */
 
 u32 k2_declared_add(struct k2_declared *declared, const struct k2_declaration *stated)
@@ -47,7 +42,7 @@ bool k2_declared_guards(const struct k2_declared *declared, u32 level)
 /* The least time from the first request of a job to that of the next. */
 static u64 least_ns(const struct k2_declaration *stated)
 {
-	return elapsed_ns(stated->period_ns, 2 * stated->jitter_ns);
+	return k2_minus(stated->period_ns, 2 * stated->jitter_ns);
 }
 
 static bool is_quiet(const struct k2_declared_task *task, u64 now_ns)
@@ -56,13 +51,13 @@ static bool is_quiet(const struct k2_declared_task *task, u64 now_ns)
 		return false;
 	if (task->stated.exact)
 		return task->ended >= task->stated.exact;
-	return elapsed_ns(now_ns, task->end_ns) > task->stated.think_ns;
+	return k2_minus(now_ns, task->end_ns) > task->stated.think_ns;
 }
 
 static void begin_job(struct k2_declared *declared, struct k2_declared_task *task, u64 now_ns)
 {
 	const struct k2_declaration *stated = &task->stated;
-	u64 gap_ns = elapsed_ns(now_ns, task->first_ns);
+	u64 gap_ns = k2_minus(now_ns, task->first_ns);
 
 	task->is_trusted = true;
 	if (task->has_job && gap_ns < least_ns(stated)) {
@@ -114,7 +109,7 @@ static enum k2_cause cause_of(const struct k2_declared_task *task)
 static void judge(struct k2_declared *declared, struct k2_declared_task *task, u64 since_ns,
 		  u64 now_ns)
 {
-	u64 waited_ns = elapsed_ns(now_ns, since_ns);
+	u64 waited_ns = k2_minus(now_ns, since_ns);
 
 	if (waited_ns > task->waited_ns_max)
 		task->waited_ns_max = waited_ns;
@@ -244,7 +239,7 @@ u64 k2_declared_away_ns(const struct k2_declared_task *task, u64 now_ns)
 {
 	if (!task->has_job || !task->is_trusted || !is_quiet(task, now_ns))
 		return 0;
-	return elapsed_ns(task->first_ns + least_ns(&task->stated), now_ns);
+	return k2_minus(task->first_ns + least_ns(&task->stated), now_ns);
 }
 
 /*
@@ -313,7 +308,7 @@ u64 k2_declared_least_ns(const struct k2_declared *declared)
 /* The most work left. Which command runs first is unknown: assume the shortest. */
 static u64 work_left_ns(const struct k2_declared *declared, u64 now_ns)
 {
-	u64 worked_ns = elapsed_ns(now_ns, declared->work_since_ns);
+	u64 worked_ns = k2_minus(now_ns, declared->work_since_ns);
 	u32 left;
 
 	for (left = declared->flights; left; left &= left - 1)
@@ -417,7 +412,7 @@ static u32 fit(struct k2_declared *declared, const struct k2_declared_offer *off
 	       u64 *hold_until_ns)
 {
 	struct room room = find_room(declared, offer->level, now_ns);
-	u64 room_ns = elapsed_ns(room.now_ns, work_left_ns(declared, now_ns));
+	u64 room_ns = k2_minus(room.now_ns, work_left_ns(declared, now_ns));
 	u32 bytes, least;
 
 	if (!offer->may_split)
@@ -510,7 +505,7 @@ void k2_declared_untimed_done(struct k2_declared *declared, u64 now_ns)
 
 void k2_declared_began(struct k2_declared *declared, u32 flight, u64 began_ns)
 {
-	u64 late_ns = elapsed_ns(began_ns, declared->flight[flight].sent_ns);
+	u64 late_ns = k2_minus(began_ns, declared->flight[flight].sent_ns);
 
 	if ((declared->flights & (1U << flight)) && late_ns > declared->late_start_ns_max)
 		declared->late_start_ns_max = late_ns;
@@ -526,7 +521,7 @@ void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns)
 	if (!(declared->flights & (1U << flight)))
 		return;
 	there = &declared->flight[flight];
-	overrun_ns = elapsed_ns(now_ns, there->due_ns);
+	overrun_ns = k2_minus(now_ns, there->due_ns);
 	has_late_start = overrun_ns <= declared->late_start_ns_max;
 	declared->flights &= ~(1U << flight);
 	declared->flight_count--;

@@ -82,12 +82,6 @@ void k2_lookahead_rt_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_n
 	k2_streams_bypassed(&ahead->streams, level, since_ns, now_ns, ahead->rt_block_ns);
 }
 
-/* How long the device has worked on its present commands. */
-static u64 worked_ns(const struct k2_lookahead *ahead, u64 now_ns)
-{
-	return now_ns > ahead->busy_ns ? now_ns - ahead->busy_ns : 0;
-}
-
 /* Rounds down to whole blocks, but to at least one. */
 static u32 whole_blocks(const struct k2_cut *cut, u32 piece_bytes)
 {
@@ -180,9 +174,9 @@ static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut
 			   u64 now_ns)
 {
 	u32 parts = k2_delay_parts(&ahead->delay, cut->inflight + 1);
-	u64 all_ns = ahead->needs_ns * parts / K2_DELAY_WHOLE, worked = worked_ns(ahead, now_ns);
-	u64 others_ns =
-		k2_min(ahead->needs_ns - ahead->rt_needs_ns, all_ns > worked ? all_ns - worked : 0);
+	u64 all_ns = ahead->needs_ns * parts / K2_DELAY_WHOLE;
+	u64 left_ns = k2_minus(all_ns, k2_minus(now_ns, ahead->busy_ns));
+	u64 others_ns = k2_min(ahead->needs_ns - ahead->rt_needs_ns, left_ns);
 
 	if (room_ns <= others_ns)
 		return 0;
@@ -333,7 +327,7 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes,
 		.needs_ns = k2_device_time_ns(&ahead->device, op, bytes),
 		.others = ahead->watched_count == inflight ? inflight : 0,
 		.others_ns = ahead->needs_ns,
-		.worked_ns = worked_ns(ahead, now_ns),
+		.worked_ns = k2_minus(now_ns, ahead->busy_ns),
 	};
 	ahead->watched |= 1U << number;
 	ahead->watched_count++;
@@ -352,18 +346,16 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes,
 /* The time of most such commands alone. */
 static u64 alone_ns(const struct k2_lookahead *ahead, const struct k2_flight *flight)
 {
-	u64 reserve_ns = k2_device_reserve_ns(&ahead->device, flight->op);
-
-	return flight->needs_ns > reserve_ns ? flight->needs_ns - reserve_ns : 0;
+	return k2_minus(flight->needs_ns, k2_device_reserve_ns(&ahead->device, flight->op));
 }
 
 /* @flight took @took_ns, and found other commands with the device. */
 static void learn_delay(struct k2_lookahead *ahead, const struct k2_flight *flight, u64 needs_ns,
 			u64 took_ns, u64 now_ns)
 {
-	took_ns = took_ns > needs_ns ? took_ns - needs_ns : 0;
-	k2_delay_learn(&ahead->delay, flight->others, took_ns + flight->worked_ns,
-		       flight->others_ns, now_ns);
+	u64 delay_ns = k2_minus(took_ns, needs_ns) + flight->worked_ns;
+
+	k2_delay_learn(&ahead->delay, flight->others, delay_ns, flight->others_ns, now_ns);
 }
 
 static void forget_flight(struct k2_lookahead *ahead, u32 number, u64 now_ns)
@@ -401,16 +393,14 @@ void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 /* The time beyond its own, that of the commands before it, and rt_block_us. */
 static u64 stalled_ns(const struct k2_lookahead *ahead, const struct k2_flight *flight, u64 took_ns)
 {
-	u64 explained_ns = flight->needs_ns + flight->others_ns + ahead->rt_block_ns;
-
-	return took_ns > explained_ns ? took_ns - explained_ns : 0;
+	return k2_minus(took_ns, flight->needs_ns + flight->others_ns + ahead->rt_block_ns);
 }
 
 /* Learns about the device and the pace of writes from a command. */
 static void learn(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 {
 	const struct k2_flight *flight = &ahead->flight[number];
-	u64 took_ns = now_ns > flight->since_ns ? now_ns - flight->since_ns : 0;
+	u64 took_ns = k2_minus(now_ns, flight->since_ns);
 	u64 needs_ns = alone_ns(ahead, flight);
 
 	if (flight->level < K2_RT_LEVELS && flight->op != OP_WRITE)

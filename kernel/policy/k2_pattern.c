@@ -11,11 +11,6 @@ static const u32 spans[K2_SPANS] = {1, 2, 3, 4, 6, 8, 12, 16};
 /* and this many more requests have confirmed it. */
 #define CYCLE_SHOWN 4
 
-static u64 since(u64 now_ns, u64 then_ns)
-{
-	return now_ns > then_ns ? now_ns - then_ns : 0;
-}
-
 static void narrow(struct k2_window *window, u64 then_ns, const struct k2_edge *edge)
 {
 	if (!edge->earliest)
@@ -63,14 +58,14 @@ static bool is_late(const struct k2_pattern *pattern, u64 gap_ns)
 /* Did the last request take most of the gap? Then its time decides when the next one comes. */
 static bool is_busy(const struct k2_pattern *pattern, u64 gap_ns)
 {
-	return 2 * since(pattern->end_ns, pattern->arrival_ns) > gap_ns;
+	return 2 * k2_minus(pattern->end_ns, pattern->arrival_ns) > gap_ns;
 }
 
 static void narrow_all(const struct k2_pattern *pattern, struct k2_window *window, u64 now_ns)
 {
 	u32 i;
 
-	if (!pattern->outstanding && is_late(pattern, since(now_ns, pattern->arrival_ns))) {
+	if (!pattern->outstanding && is_late(pattern, k2_minus(now_ns, pattern->arrival_ns))) {
 		if (is_regular(&pattern->pause))
 			narrow(window, pattern->arrival_ns, &pattern->pause);
 		window->is_known = window->earliest_ns > now_ns;
@@ -150,14 +145,14 @@ static void note(struct k2_pattern *pattern, bool begins, u64 now_ns)
 		return;
 	/* The clock of a simulation may start at the first request. */
 	for (i = 0; pattern->arrival_ns && i < K2_SPANS && pattern->known >= spans[i]; i++)
-		k2_edge_add(&pattern->span[i], k2_time(since(now_ns, past_ns(pattern, spans[i]))),
-			    now_ns);
+		k2_edge_add(&pattern->span[i],
+			    k2_time(k2_minus(now_ns, past_ns(pattern, spans[i]))), now_ns);
 	pattern->past_ns[pattern->known++ % K2_PAST] = now_ns;
 }
 
 void k2_pattern_arrival(struct k2_pattern *pattern, u64 now_ns)
 {
-	u32 gap = k2_time(since(now_ns, pattern->arrival_ns));
+	u32 gap = k2_time(k2_minus(now_ns, pattern->arrival_ns));
 
 	if (pattern->arrival_ns)
 		learn_gap(pattern, gap, now_ns);

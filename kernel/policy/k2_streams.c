@@ -11,7 +11,7 @@ static u64 silent_ns(const struct k2_pattern *pattern, u64 now_ns)
 {
 	u64 last_ns = k2_max(pattern->arrival_ns, pattern->end_ns);
 
-	return now_ns > last_ns && !pattern->outstanding ? now_ns - last_ns : 0;
+	return pattern->outstanding ? 0 : k2_minus(now_ns, last_ns);
 }
 
 /* Finds a thread's stream of @process, or a process's stream if @process is K2_STREAM_NONE. */

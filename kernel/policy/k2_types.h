@@ -40,4 +40,10 @@ static inline u64 k2_max(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
+/* @a - @b, or 0 if @b is larger. */
+static inline u64 k2_minus(u64 a, u64 b)
+{
+	return a > b ? a - b : 0;
+}
+
 #endif /* K2_TYPES_H */
