@@ -4,7 +4,7 @@
 use steadyio_core::interrupt::Interrupt;
 
 use crate::line::Line;
-use crate::place::{Place, ProbeError};
+use crate::place::{ProbeError, Writes};
 use crate::samples::median;
 
 const PIECE_KIB: u64 = 16;
@@ -21,7 +21,7 @@ const FLUSHED_KIB: u64 = 4;
 
 /// How much was taken before a write had to wait: the least of several times; None: the limit was
 /// reached. The place's way is [`crate::place::Way::Write`].
-pub fn capacity_kib(place: &mut Place, stop: &Interrupt) -> Result<Option<u64>, ProbeError> {
+pub fn capacity_kib(place: &mut impl Writes, stop: &Interrupt) -> Result<Option<u64>, ProbeError> {
     let mut least: Option<u64> = None;
     for _ in 0..REPEATS {
         place.timed_flush()?;
@@ -32,8 +32,8 @@ pub fn capacity_kib(place: &mut Place, stop: &Interrupt) -> Result<Option<u64>, 
     Ok(least)
 }
 
-fn filled_kib(place: &mut Place, stop: &Interrupt) -> Result<Option<u64>, ProbeError> {
-    let pieces = (KIB_MAX / PIECE_KIB).min(place.size_bytes / (PIECE_KIB << 10));
+fn filled_kib(place: &mut impl Writes, stop: &Interrupt) -> Result<Option<u64>, ProbeError> {
+    let pieces = (KIB_MAX / PIECE_KIB).min(place.size_bytes() / (PIECE_KIB << 10));
     let mut took_ns = Vec::new();
     for piece in 0..pieces {
         if stop.requested() {
@@ -56,7 +56,7 @@ pub struct Flushes {
 }
 
 impl Flushes {
-    pub fn of(place: &mut Place, stop: &Interrupt) -> Result<Flushes, ProbeError> {
+    pub fn of(place: &mut impl Writes, stop: &Interrupt) -> Result<Flushes, ProbeError> {
         let little_ns = flush_ns(place, 1, stop)?;
         Ok(Flushes { little_ns, much_ns: flush_ns(place, MUCH_PIECES, stop)? })
     }
@@ -74,7 +74,7 @@ impl Flushes {
 }
 
 /// The time of a flush after so many small writes, in ns.
-fn flush_ns(place: &mut Place, pieces: u64, stop: &Interrupt) -> Result<f64, ProbeError> {
+fn flush_ns(place: &mut impl Writes, pieces: u64, stop: &Interrupt) -> Result<f64, ProbeError> {
     let mut took_ns = Vec::new();
     for number in 0..FLUSHES {
         if stop.requested() {
@@ -88,8 +88,13 @@ fn flush_ns(place: &mut Place, pieces: u64, stop: &Interrupt) -> Result<f64, Pro
     Ok(median(took_ns))
 }
 
-/// The time of writes that the cache takes.
-pub fn accepts(place: &mut Place, capacity_kib: u64, stop: &Interrupt) -> Result<Line, ProbeError> {
+/// The time of writes that the cache takes. Leaves it empty: the next flush would write back the
+/// rest, and count as a stall.
+pub fn accepts(
+    place: &mut impl Writes,
+    capacity_kib: u64,
+    stop: &Interrupt,
+) -> Result<Line, ProbeError> {
     let mut points = Vec::new();
     for kib in [4, 16, 64].into_iter().filter(|kib| 2 * kib <= capacity_kib) {
         let mut took_ns = Vec::new();
@@ -102,5 +107,52 @@ pub fn accepts(place: &mut Place, capacity_kib: u64, stop: &Interrupt) -> Result
         }
         points.push((kib as f64, median(took_ns)));
     }
+    place.timed_flush()?;
     Ok(Line::through(&points).unwrap_or(Line { base: 0.0, per_kib: 0.0 }))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const SIZE_KIB: u64 = 256;
+    const PER_KIB_NS: u64 = 100;
+    const FLUSH_NS: u64 = 1_000_000;
+    const BACK_PER_KIB_NS: u64 = 20_000;
+
+    /// As the lab's card: a write that does not fit waits until all is written back.
+    #[derive(Default)]
+    struct Cached {
+        held_kib: u64,
+    }
+
+    impl Writes for Cached {
+        fn size_bytes(&self) -> u64 {
+            1 << 30
+        }
+
+        fn timed(&mut self, _offset: u64, kib: u64) -> Result<u64, ProbeError> {
+            let fits = self.held_kib + kib <= SIZE_KIB;
+            let waits_ns = if fits { 0 } else { self.timed_flush()? };
+            self.held_kib += kib;
+            Ok(waits_ns + kib * PER_KIB_NS)
+        }
+
+        fn timed_flush(&mut self) -> Result<u64, ProbeError> {
+            let back_ns = std::mem::take(&mut self.held_kib) * BACK_PER_KIB_NS;
+            Ok(FLUSH_NS + back_ns)
+        }
+    }
+
+    #[test]
+    fn each_measurement_leaves_the_cache_empty() {
+        let (mut cached, stop) = (Cached::default(), Interrupt::default());
+        let flushes = Flushes::of(&mut cached, &stop).unwrap();
+        assert_eq!((flushes.base_ns().round() as u64, cached.held_kib), (FLUSH_NS, 0));
+        let found = capacity_kib(&mut cached, &stop).unwrap();
+        assert_eq!((found, cached.held_kib), (Some(SIZE_KIB), 0));
+        let line = accepts(&mut cached, SIZE_KIB, &stop).unwrap();
+        assert_eq!((line.per_kib.round() as u64, cached.held_kib), (PER_KIB_NS, 0));
+    }
 }

@@ -39,6 +39,17 @@ pub enum Way {
     DurableWrite,
 }
 
+/// Takes writes, and says how long they took.
+pub trait Writes {
+    fn size_bytes(&self) -> u64;
+
+    /// Writes `kib` at `offset`; the time in ns.
+    fn timed(&mut self, offset: u64, kib: u64) -> Result<u64, ProbeError>;
+
+    /// Makes durable what was written; the time in ns.
+    fn timed_flush(&mut self) -> Result<u64, ProbeError>;
+}
+
 /// A device or file, open.
 #[derive(Debug)]
 pub struct Place {
@@ -93,15 +104,6 @@ impl Place {
         Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Makes durable what was written; the time in ns.
-    pub fn timed_flush(&mut self) -> Result<u64, ProbeError> {
-        let begun = Instant::now();
-        let flushed = self.file.sync_data();
-        let took = begun.elapsed();
-        flushed.map_err(|error| ProbeError::Io(self.path.clone(), error))?;
-        Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
-    }
-
     pub fn way(&self) -> Way {
         self.way
     }
@@ -112,6 +114,24 @@ impl Place {
 
     pub fn file(&self) -> &File {
         &self.file
+    }
+}
+
+impl Writes for Place {
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn timed(&mut self, offset: u64, kib: u64) -> Result<u64, ProbeError> {
+        Place::timed(self, offset, kib)
+    }
+
+    fn timed_flush(&mut self) -> Result<u64, ProbeError> {
+        let begun = Instant::now();
+        let flushed = self.file.sync_data();
+        let took = begun.elapsed();
+        flushed.map_err(|error| ProbeError::Io(self.path.clone(), error))?;
+        Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
     }
 }
 
