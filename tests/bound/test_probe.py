@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from check import jobs, observed, run
-from probing import expected, probed, small, wrong
+from probing import HOST_NS, expected, probed, small, wrong
 from steady_lab.paths import GUEST_PROJECT
 from steady_lab.search.sets import one_task, task_set
 from steady_lab.targets.target import BootRequest
@@ -30,6 +30,25 @@ def test_a_probe_finds_what_the_card_was_given(card: str, work: Path) -> None:
     profile = probed(path, work)
     assert not wrong(profile, expected(path))
     assert profile["seen"]["read"]["samples"] > 1000
+    for seen in profile["seen"].values():
+        # Nothing that the probe left behind is taken for a stall of the card.
+        assert seen["beyond_count"] == 0 and seen["beyond_ns"] < HOST_NS, seen
+
+
+def test_bounds_hold_on_a_card_whose_units_work_on_one_command_at_once(work: Path) -> None:
+    card = small("emmc-hs400-sige5", work)
+    profile = probed(card, work)
+    assert not wrong(profile, expected(card))
+    for seen in profile["seen"].values():
+        assert seen["exact_kib"] == 16 and seen["faster_percent"] > 40, seen
+    folder = work / "on-card"
+    folder.mkdir()
+    loads = [one_task("read", 64, "read", 16), one_task("read", 256, "read", 512)]
+    run(folder, card, loads)
+    for load in loads:
+        (found,) = observed(folder, work / "profile.toml", load)
+        assert found.bound
+        assert not found.exceeds(), str(found)
 
 
 def test_the_profile_is_as_good_as_the_card_for_a_figure_and_for_a_bound(work: Path) -> None:

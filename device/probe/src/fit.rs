@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::line::Line;
+use crate::line::{Faster, Line};
 use crate::rounds::{COMMANDS, Rounds};
 use crate::samples::{Sample, median};
 use crate::states::{self, States};
@@ -18,6 +18,8 @@ const JUMP_SHARE: f64 = 0.02;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Times {
     pub line: Line,
+    /// The sizes that take less than it says.
+    pub faster: Option<Faster>,
     /// Added unless a command goes on where the one before ended.
     pub jump_ns: f64,
     pub states: States,
@@ -37,22 +39,25 @@ impl Times {
     /// Fits samples in the order in which they were taken. None if there are fewer than two sizes.
     pub fn of(rounds: &Rounds, writes: bool) -> Option<Times> {
         let samples = &rounds.samples[..];
-        let jumping = Line::through(&medians(samples, false))?;
-        let jump_ns = jump_ns(jumping, &medians(samples, true));
+        let medians = Medians::of(samples);
+        let (jumping, faster) = Line::over(&medians.jumping)?;
+        let jump_ns = medians.jump_ns(jumping.base);
         let line = Line { base: jumping.base - jump_ns, ..jumping };
-        let off_ns: Vec<f64> = samples
-            .iter()
-            .map(|sample| {
-                let jump_ns = if sample.continues { 0.0 } else { jump_ns };
-                sample.took_ns as f64 - line.at(sample.kib as f64) - jump_ns
-            })
-            .collect();
+        let expected_ns = |sample: &Sample| match faster {
+            // What a size takes less than the line is no state of the device.
+            Some(_) => medians.ns(sample),
+            None if sample.continues => line.at(sample.kib as f64),
+            None => jumping.at(sample.kib as f64),
+        };
+        let off_ns: Vec<f64> =
+            samples.iter().map(|sample| sample.took_ns as f64 - expected_ns(sample)).collect();
         let smallest_kib = samples.iter().map(|sample| sample.kib).min().unwrap_or(0);
         let (found, usual) = states::find(samples, &off_ns, line.at(smallest_kib as f64), writes);
         let allowed_ns = found.allowed_ns();
         let beyond_ns = off_ns.iter().fold(0.0, |most: f64, off| most.max(off - allowed_ns));
         Some(Times {
             line,
+            faster,
             jump_ns,
             states: found,
             samples: samples.len() as u64,
@@ -60,24 +65,19 @@ impl Times {
             length: rounds.length,
             longest_ns: samples.iter().map(|sample| sample.took_ns).max().unwrap_or(0),
             beyond_ns,
-            tail: Tail::of(&longest_of_rounds(samples, &usual), COMMANDS),
+            tail: Tail::of(&longest_of_rounds(samples, &usual, &medians), COMMANDS),
         })
     }
 }
 
 /// Of each round in which all were measured and usual, the most that a command took longer than most
 /// of its kind. Single commands are not alike: their sizes take turns.
-fn longest_of_rounds(samples: &[Sample], usual: &[bool]) -> Vec<f64> {
-    let most = [false, true].map(|continues| medians(samples, continues));
-    let usual_ns = |sample: &Sample| {
-        let of_kind = &most[usize::from(sample.continues)];
-        of_kind.iter().find(|(kib, _)| *kib == sample.kib as f64).map_or(0.0, |(_, ns)| *ns)
-    };
+fn longest_of_rounds(samples: &[Sample], usual: &[bool], medians: &Medians) -> Vec<f64> {
     let mut found = Vec::new();
     let numbered: Vec<(&Sample, &bool)> = samples.iter().zip(usual).collect();
     for round in numbered.chunk_by(|(one, _), (other, _)| one.round == other.round) {
         if round.len() as u64 == COMMANDS && round.iter().all(|(_, usual)| **usual) {
-            let longer = round.iter().map(|(sample, _)| sample.took_ns as f64 - usual_ns(sample));
+            let longer = round.iter().map(|(sample, _)| sample.took_ns as f64 - medians.ns(sample));
             found.push(longer.fold(f64::MIN, f64::max));
         }
     }
@@ -85,19 +85,38 @@ fn longest_of_rounds(samples: &[Sample], usual: &[bool]) -> Vec<f64> {
 }
 
 /// (KiB, median ns) of each size.
-fn medians(samples: &[Sample], continues: bool) -> Vec<(f64, f64)> {
-    let mut by_size: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for sample in samples.iter().filter(|sample| sample.continues == continues) {
-        by_size.entry(sample.kib).or_default().push(sample.took_ns as f64);
-    }
-    by_size.into_iter().map(|(kib, took_ns)| (kib as f64, median(took_ns))).collect()
+struct Medians {
+    jumping: Vec<(f64, f64)>,
+    continuing: Vec<(f64, f64)>,
 }
 
-fn jump_ns(jumping: Line, continuing: &[(f64, f64)]) -> f64 {
-    if continuing.is_empty() {
-        return 0.0;
+impl Medians {
+    fn of(samples: &[Sample]) -> Medians {
+        let of_kind = |continues| {
+            let mut by_size: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+            for sample in samples.iter().filter(|sample| sample.continues == continues) {
+                by_size.entry(sample.kib).or_default().push(sample.took_ns as f64);
+            }
+            by_size.into_iter().map(|(kib, took_ns)| (kib as f64, median(took_ns))).collect()
+        };
+        Medians { jumping: of_kind(false), continuing: of_kind(true) }
     }
-    let saved: f64 = continuing.iter().map(|(kib, ns)| jumping.at(*kib) - ns).sum();
-    let jump_ns = (saved / continuing.len() as f64).clamp(0.0, jumping.base);
-    if jump_ns < JUMP_SHARE * jumping.base { 0.0 } else { jump_ns }
+
+    /// Of samples like this one.
+    fn ns(&self, sample: &Sample) -> f64 {
+        let of_kind = if sample.continues { &self.continuing } else { &self.jumping };
+        of_size(of_kind, sample.kib as f64).unwrap_or(0.0)
+    }
+
+    /// What commands save that continue the one before. `base_ns`: of those that jump.
+    fn jump_ns(&self, base_ns: f64) -> f64 {
+        let saved = |(kib, ns): &(f64, f64)| Some(of_size(&self.jumping, *kib)? - ns);
+        let saved: Vec<f64> = self.continuing.iter().filter_map(saved).collect();
+        let jump_ns = saved.iter().sum::<f64>() / saved.len().max(1) as f64;
+        if jump_ns < JUMP_SHARE * base_ns { 0.0 } else { jump_ns.min(base_ns) }
+    }
+}
+
+fn of_size(medians: &[(f64, f64)], kib: f64) -> Option<f64> {
+    medians.iter().find(|(size, _)| *size == kib).map(|(_, ns)| *ns)
 }

@@ -123,6 +123,12 @@ pub struct Seen {
     /// and how many commands met other I/O on the disk, and were left out.
     #[serde(default)]
     pub disturbed: u64,
+    /// Commands up to this size take these times, larger ones less; 0: each size may take less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact_kib: Option<u64>,
+    /// So many percent less, at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faster_percent: Option<u64>,
     /// So much longer was the worst than these times allow.
     pub beyond_ns: u64,
     /// How often one was longer.
@@ -227,6 +233,8 @@ impl Seen {
             longest_ns: times.longest_ns,
             seconds: times.length.as_secs(),
             disturbed: times.disturbed,
+            exact_kib: times.faster.map(|faster| whole(faster.exact_kib)),
+            faster_percent: times.faster.map(|faster| whole(100.0 * faster.share)),
             beyond_ns: whole(times.beyond_ns),
             beyond_count: times.states.rare,
             longer_ppm_max: (share * 1e7).round() / 10.0,

@@ -80,6 +80,7 @@ pub fn of_seen(name: &str, seen: &Seen) -> Vec<String> {
         let of = seen.disturbed + seen.samples;
         lines.push(format!("{} of {of} {name}s met other I/O, and are left out", seen.disturbed));
     }
+    lines.extend(faster(name, seen));
     lines.push(match (seen.million_ns_max, &seen.million_unknown) {
         (Some(most), _) => format!(
             "with 95 % confidence one usual {name} of a million takes {} us longer than most of its \
@@ -95,6 +96,19 @@ pub fn of_seen(name: &str, seen: &Seen) -> Vec<String> {
     lines.extend(pauses(seen));
     lines.push(rare(name, seen));
     lines
+}
+
+/// What the times of some sizes really are: less.
+fn faster(name: &str, seen: &Seen) -> Option<String> {
+    let (exact_kib, percent) = (seen.exact_kib?, seen.faster_percent?);
+    let which = match exact_kib {
+        0 => format!("the times of {name}s are on no line: some sizes take"),
+        kib => format!("{name}s of more than {kib} KiB take"),
+    };
+    Some(format!(
+        "{which} up to {percent} % less than these times say, which a bound takes: it is longer than \
+         needed"
+    ))
 }
 
 /// The longest of so many pauses is no bound.

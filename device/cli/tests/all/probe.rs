@@ -80,6 +80,20 @@ fn a_verdict_says_whether_the_card_holds_a_rate() {
 }
 
 #[test]
+fn a_page_says_that_the_times_of_some_sizes_are_too_long() {
+    let with = |exact_kib: u64| {
+        let keys = format!("[seen.write]\nexact_kib = {exact_kib}\nfaster_percent = 63\n");
+        judged(&profile().replace("[seen.write]\n", &keys), &["--rate", "50"]).1
+    };
+    let larger = with(16);
+    assert!(larger.contains("writes of more than 16 KiB take up to 63 % less"), "{larger}");
+    let none = with(0);
+    assert!(none.contains("on no line: some sizes take up to 63 % less"), "{none}");
+    let page = judged(&profile(), &["--rate", "50"]).1;
+    assert!(!page.contains("% less"), "{page}");
+}
+
+#[test]
 fn the_reference_page_shows_what_a_verdict_prints() {
     let page = std::fs::read_to_string(format!("{ROOT}/docs/reference/steady-probe.md")).unwrap();
     let (_, block) = page.split_once("```\n$ steady probe --verdict ").unwrap();

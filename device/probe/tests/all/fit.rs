@@ -24,22 +24,23 @@ const PERIOD_NS: u64 = 1_000_000_000;
 const SLOW_NS: u64 = 50_000_000;
 const PAUSE_KIB: u64 = 4_096;
 
+/// Sizes, and which command continues the one before.
+const ROUND: [(u64, bool); COMMANDS as usize] =
+    [(4, false), (16, false), (64, false), (256, false), (512, false), (16, false), (16, true)];
+
 /// About 20 s of commands, as `rounds` gives them.
 fn rounds(made: &Made) -> Rounds {
+    rounds_of(made, |made, kib| kib * made.per_kib_ns)
+}
+
+/// The same; `size_ns` is the time of the data of a size.
+fn rounds_of(made: &Made, size_ns: impl Fn(&Made, u64) -> u64) -> Rounds {
     let mut samples = Vec::new();
     let (mut now_ns, mut written_kib, mut number) = (0, 0, 0);
     while now_ns < 20 * PERIOD_NS {
-        for (kib, continues) in [
-            (4, false),
-            (16, false),
-            (64, false),
-            (256, false),
-            (512, false),
-            (16, false),
-            (16, true),
-        ] {
+        for (kib, continues) in ROUND {
             number += 1;
-            let mut took_ns = made.base_ns + kib * made.per_kib_ns - made.jitter_ns
+            let mut took_ns = made.base_ns + size_ns(made, kib) - made.jitter_ns
                 + below(draw(3, number), 2 * made.jitter_ns + 1);
             took_ns += if continues { 0 } else { made.jump_ns };
             took_ns += if now_ns % PERIOD_NS < SLOW_NS { made.slow_ns } else { 0 };
@@ -175,4 +176,49 @@ fn a_pause_of_seven_seconds_is_found_as_it_is() {
     let found = Seen::of(&Times::of(&rounds, true).unwrap());
     assert!(found.pause_ns_max.unwrap().abs_diff(7_000_000_000) < 20_000_000, "{found:?}");
     assert_eq!(found.beyond_ns, 0);
+}
+
+const STRIPED: Made = Made {
+    base_ns: 250_000,
+    per_kib_ns: 7_500,
+    jump_ns: 60_000,
+    jitter_ns: 30_000,
+    slow_ns: 0,
+    pause_ns: 12_000_000,
+};
+
+#[test]
+fn stripes_that_work_at_once_are_no_pauses_and_the_line_is_that_of_one_stripe() {
+    // Two units with stripes of 32 KiB, and half of the time per KiB is that of their bus.
+    let size_ns = |made: &Made, kib: u64| (kib.min(32) + kib) * made.per_kib_ns / 2;
+    let found = Times::of(&rounds_of(&STRIPED, size_ns), true).unwrap();
+    assert!(near(found.line.base, STRIPED.base_ns, 0.05), "{found:?}");
+    assert!(near(found.line.per_kib, STRIPED.per_kib_ns, 0.05), "{found:?}");
+    assert!(near(found.jump_ns, STRIPED.jump_ns, 0.05), "{found:?}");
+    assert!(near(found.states.pause_ns, STRIPED.pause_ns, 0.05), "{found:?}");
+    assert!(near(found.states.pause_kib, PAUSE_KIB, 0.05), "{found:?}");
+    let seen = Seen::of(&found);
+    // 512 KiB take 2,350 us, and as one stripe 4,150.
+    assert_eq!(seen.exact_kib, Some(16));
+    assert!((41..=45).contains(&seen.faster_percent.unwrap()), "{seen:?}");
+    assert_eq!((seen.beyond_count, found.beyond_ns), (0, 0.0), "{found:?}");
+}
+
+#[test]
+fn without_a_line_no_size_takes_longer_than_the_times_and_the_profile_says_so() {
+    // Small ones cost a page of 16 KiB, and large ones meet a second cost.
+    let size_ns = |made: &Made, kib: u64| {
+        kib.max(16) * made.per_kib_ns + kib.saturating_sub(64) * made.per_kib_ns / 2
+    };
+    let made = rounds_of(&STRIPED, size_ns);
+    let found = Times::of(&made, true).unwrap();
+    for (kib, _) in ROUND {
+        let took_ns = STRIPED.base_ns + STRIPED.jump_ns + size_ns(&STRIPED, kib);
+        let says_ns = found.line.at(kib as f64) + found.jump_ns;
+        assert!(says_ns >= 0.98 * took_ns as f64, "{kib} KiB: {says_ns} {found:?}");
+    }
+    let seen = Seen::of(&found);
+    assert_eq!((seen.exact_kib, seen.beyond_count), (Some(0), 0), "{seen:?}");
+    assert!(seen.faster_percent > Some(5), "{seen:?}");
+    assert!(near(found.states.pause_ns, STRIPED.pause_ns, 0.05), "{found:?}");
 }

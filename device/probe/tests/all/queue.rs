@@ -15,6 +15,7 @@ fn reads(base: f64, per_kib: f64) -> Times {
     let tail = Err(Unknown::Wide);
     Times {
         line,
+        faster: None,
         jump_ns: 0.0,
         states,
         samples: 0,
