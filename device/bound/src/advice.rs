@@ -1,59 +1,115 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the single change that shortens a task's bound most. `steady bound` prints it.
+//! Finds the change that shortens a task's bound most, or those that it takes to meet the deadline.
+//! `steady bound` prints it.
+
+use std::collections::BTreeMap;
 
 use crate::analysis::{Response, responses};
 use crate::device::Device;
 use crate::tasks::TaskSet;
 
-/// A change, and the task's bound with it.
+/// A change, and the task's bound with it. Other tasks that meet their deadlines still do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The change, in the words of the file.
+    /// The change, in the words of the file, or several of them.
     pub what: String,
     pub bound_ns: u64,
+    /// Whether the task meets its deadline with it.
+    pub meets: bool,
 }
+
+/// A changed set, and the responses of its tasks.
+type Changed = (TaskSet, Vec<Response>);
+
+/// The values of all knobs.
+type Knobs = [u64; 4];
 
 /// The best change for each task; None: no known change helps.
 pub fn changes(device: &Device, set: &TaskSet, now: &[Response]) -> Vec<Option<Change>> {
-    let of_all: Vec<(String, Vec<Response>)> = for_all(set)
-        .into_iter()
-        .map(|(what, changed)| (what, responses(device, &changed)))
-        .collect();
-    (0..set.tasks.len())
-        .map(|index| {
-            let bound_ns = |found: &[Response]| found[index].job.map(|terms| terms.sum());
-            let mut best: Option<Change> = None;
-            let mut offer = |what: String, found: &[Response]| {
-                let Some(new_ns) = bound_ns(found) else { return };
-                let limit_ns = best.as_ref().map(|best| best.bound_ns).or(bound_ns(now));
-                if limit_ns.is_none_or(|limit_ns| new_ns < limit_ns) {
-                    best = Some(Change { what, bound_ns: new_ns });
-                }
-            };
-            for (what, found) in &of_all {
-                offer(what.clone(), found);
-            }
-            let higher = higher_level(set, index).filter(|(_, set)| device.check(set).is_ok());
-            if let Some((what, changed)) = higher {
-                offer(what, &responses(device, &changed));
-            }
-            best
-        })
-        .collect()
+    let mut search = Search { device, set, now, known: BTreeMap::new() };
+    (0..set.tasks.len()).map(|index| search.change(index)).collect()
 }
 
-/// Changes of knobs.
-fn for_all(set: &TaskSet) -> Vec<(String, TaskSet)> {
+struct Search<'a> {
+    device: &'a Device,
+    set: &'a TaskSet,
+    now: &'a [Response],
+    /// The responses with knobs. All tasks share them, as each takes long to compute.
+    known: BTreeMap<Knobs, Vec<Response>>,
+}
+
+impl Search<'_> {
+    /// Of sets with one more knob changed.
+    fn of_knobs(&mut self, from: &TaskSet) -> Vec<Changed> {
+        let mut with = |set: TaskSet| {
+            let found =
+                self.known.entry(values(&set)).or_insert_with(|| responses(self.device, &set));
+            (set, found.clone())
+        };
+        knobs(from).into_iter().map(&mut with).collect()
+    }
+
+    fn meets(&self, found: &[Response], index: usize) -> bool {
+        found[index].meets(self.set.tasks[index].deadline_us())
+    }
+
+    fn breaks_another(&self, found: &[Response], index: usize) -> bool {
+        let is_broken = |other: &usize| self.meets(self.now, *other) && !self.meets(found, *other);
+        (0..found.len()).filter(|other| *other != index).any(|other| is_broken(&other))
+    }
+
+    /// The one with the shortest bound, if that is shorter than in `than`.
+    fn best(&self, than: &[Response], all: Vec<Changed>, index: usize) -> Option<Changed> {
+        let bound_ns = |found: &[Response]| found[index].bound_ns().unwrap_or(u64::MAX);
+        all.into_iter()
+            .filter(|(_, found)| bound_ns(found) < bound_ns(than))
+            .filter(|(_, found)| !self.breaks_another(found, index))
+            .min_by_key(|(_, found)| bound_ns(found))
+    }
+
+    /// One change or, if none is enough, several.
+    fn change(&mut self, index: usize) -> Option<Change> {
+        let mut all = self.of_knobs(self.set);
+        let knob = self.best(self.now, all.clone(), index);
+        let higher = higher_level(self.set, index).filter(|set| self.device.check(set).is_ok());
+        all.extend(higher.map(|set| {
+            let found = responses(self.device, &set);
+            (set, found)
+        }));
+        let mut best = self.best(self.now, all, index)?;
+        if !self.meets(self.now, index) && !self.meets(&best.1, index) {
+            let several = knob.map(|knob| self.more(knob, index));
+            let both = [Some(best), several].into_iter().flatten().collect();
+            best = self.best(self.now, both, index)?;
+        }
+        let (set, found) = best;
+        let (what, bound_ns) = (words(self.set, &set, index), found[index].bound_ns()?);
+        Some(Change { what, bound_ns, meets: self.meets(&found, index) })
+    }
+
+    /// Changes knobs one after the other, while that helps and the deadline is missed.
+    fn more(&mut self, mut last: Changed, index: usize) -> Changed {
+        while !self.meets(&last.1, index) {
+            let all = self.of_knobs(&last.0);
+            let Some(next) = self.best(&last.1, all, index) else { break };
+            last = next;
+        }
+        last
+    }
+}
+
+/// Sets with one knob changed.
+fn knobs(set: &TaskSet) -> Vec<TaskSet> {
     let mut found = Vec::new();
-    let mut offer = |name: &str, value: u64, change: fn(&mut TaskSet, u64)| {
+    let mut offer = |change: &dyn Fn(&mut TaskSet)| {
         let mut changed = set.clone();
-        change(&mut changed, value);
+        change(&mut changed);
         if changed.check().is_ok() {
-            found.push((format!("{name} = {value}"), changed));
+            found.push(changed);
         }
     };
     if set.k2.inflight_max > 1 {
-        offer("inflight_max", 1, |set, value| set.k2.inflight_max = value);
+        offer(&|set| set.k2.inflight_max = 1);
     }
     if set.background.is_some() {
         let now_kib = match set.k2.split_kib() {
@@ -62,23 +118,39 @@ fn for_all(set: &TaskSet) -> Vec<(String, TaskSet)> {
         };
         if now_kib > 4 {
             let half_kib = (now_kib / 2).next_power_of_two().min(now_kib - 1).max(4);
-            offer("split_kib", half_kib, |set, value| set.k2.split_kib = Some(value));
+            offer(&|set| set.k2.split_kib = Some(half_kib));
         }
     }
     if set.tasks.iter().any(|task| task.kib * 2 > set.k2.max_sectors_kb) {
         let half_kib = (set.k2.max_sectors_kb / 2).max(4);
-        offer("max_sectors_kb", half_kib, |set, value| set.k2.max_sectors_kb = value);
+        offer(&|set| set.k2.max_sectors_kb = half_kib);
     }
     if set.k2.background_wait_ms_max > 0 {
-        offer("background_wait_ms_max", 0, |set, value| set.k2.background_wait_ms_max = value);
+        offer(&|set| set.k2.background_wait_ms_max = 0);
     }
     found
 }
 
 /// The task, one level up.
-fn higher_level(set: &TaskSet, index: usize) -> Option<(String, TaskSet)> {
+fn higher_level(set: &TaskSet, index: usize) -> Option<TaskSet> {
     let level = set.tasks[index].level.checked_sub(1)?;
     let mut changed = set.clone();
     changed.tasks[index].level = level;
-    Some((format!("level = {level}"), changed))
+    Some(changed)
+}
+
+/// Of the knobs that are changed, with the names in the file.
+const NAMES: [&str; 4] = ["inflight_max", "split_kib", "max_sectors_kb", "background_wait_ms_max"];
+
+fn values(set: &TaskSet) -> Knobs {
+    let k2 = &set.k2;
+    [k2.inflight_max, k2.split_kib(), k2.max_sectors_kb, k2.background_wait_ms_max]
+}
+
+/// What differs, as the file has it.
+fn words(from: &TaskSet, to: &TaskSet, index: usize) -> String {
+    let level = ("level", (from.tasks[index].level, to.tasks[index].level));
+    let knobs = NAMES.into_iter().zip(values(from).into_iter().zip(values(to)));
+    let changed = knobs.chain([level]).filter(|(_, (old, new))| old != new);
+    changed.map(|(name, (_, new))| format!("{name} = {new}")).collect::<Vec<_>>().join(", ")
 }

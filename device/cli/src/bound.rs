@@ -255,18 +255,34 @@ impl Row<'_> {
         self.change.as_ref().filter(|_| !self.is_mostly_stalls())
     }
 
-    /// Advice for users.
+    /// Advice for users. A deadline that it names holds by the same analysis.
     fn advice(&self) -> Option<String> {
         let name = &self.task.name;
-        if let Some(Change { what, bound_ns }) = self.change() {
-            return Some(format!("{name}: {what} shortens it most, to {} ms\n", ms(*bound_ns)));
+        if let Some(terms) = self.response.job.filter(is_mostly_stalls) {
+            let part = percent(terms.stalls as f64 / terms.sum() as f64);
+            return Some(format!(
+                "{name}: no knob helps: {part} of it are stalls of the device. Do the I/O in a thread \
+                 of its own, in fewer and larger batches, with a buffer\n"
+            ));
         }
-        let terms = self.response.job.filter(is_mostly_stalls)?;
-        let part = percent(terms.stalls as f64 / terms.sum() as f64);
-        Some(format!(
-            "{name}: no knob helps: {part} of it are stalls of the device. Do the I/O in a thread of \
-             its own, in fewer and larger batches, with a buffer\n"
-        ))
+        let change = self.change.as_ref();
+        if let Some(Change { what, bound_ns, .. }) = change.filter(|new| new.meets || self.holds())
+        {
+            let shorten = if what.contains(',') { "shorten" } else { "shortens" };
+            return Some(format!("{name}: {what} {shorten} it most, to {} ms\n", ms(*bound_ns)));
+        }
+        let now = self.bound_ns().map(|ns| format!("one of {} ms", ms_above(ns)));
+        let with =
+            change.map(|new| format!("one of {} ms with {}", ms_above(new.bound_ns), new.what));
+        let enough: Vec<String> = now.into_iter().chain(with).collect();
+        (!self.holds() && !enough.is_empty()).then(|| {
+            format!(
+                "{name}: no knob is enough: the device is too slow for a deadline of {} ms. It keeps \
+                 {}\n",
+                ms(self.deadline_ns()),
+                enough.join(", or ")
+            )
+        })
     }
 
     /// The evidence for the computing time.
@@ -343,6 +359,7 @@ fn document(report: &Report) -> Value {
                 "helps_most": row.change().map(|change| json!({
                     "change": change.what,
                     "bound_ns": change.bound_ns,
+                    "holds": change.meets,
                 })),
             })
         })
@@ -365,6 +382,11 @@ fn document(report: &Report) -> Value {
 
 fn ms(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
+}
+
+/// Not below it in the digits that are shown.
+fn ms_above(ns: u64) -> String {
+    ms(ns.next_multiple_of(NS_PER_US))
 }
 
 pub fn percent(part: f64) -> String {

@@ -281,6 +281,54 @@ fn the_change_that_helps_most_is_found() {
     assert_eq!((best.what.as_str(), best.bound_ns), ("split_kib = 8", 356_000 + 132_000 + 116_000));
 }
 
+/// As the advice says: the knobs of `with_k2`, then what follows them.
+fn changed_k2(knobs: &str) -> String {
+    let urgent = ONE.replace("10_000", "10_000\ndeadline_us = 300");
+    with_k2(knobs, &format!("{READS}\n{urgent}"))
+}
+
+#[test]
+fn several_changes_are_advised_where_one_is_not_enough_and_the_deadline_holds_with_them() {
+    let set = TaskSet::parse(&changed_k2("inflight_max = 2\nsplit_kib = 64")).unwrap();
+    let device = card("");
+    let change = changes(&device, &set, &found(&device, &set)).remove(0).unwrap();
+    assert_eq!(change.what, "inflight_max = 1, split_kib = 16");
+    assert!(change.meets);
+    let changed = TaskSet::parse(&changed_k2("inflight_max = 1\nsplit_kib = 16")).unwrap();
+    assert_eq!(bounds_us(&device, &changed), [Some(change.bound_ns / 1_000)]);
+    assert_eq!(change.bound_ns, 280_000);
+}
+
+#[test]
+fn a_change_that_is_not_enough_says_so() {
+    let urgent = ONE.replace("10_000", "10_000\ndeadline_us = 200");
+    let (device, set) = (card(""), tasks(&format!("{READS}\n{urgent}")));
+    let change = changes(&device, &set, &found(&device, &set)).remove(0).unwrap();
+    // Two reads of 4 KiB.
+    assert_eq!((change.what.as_str(), change.bound_ns), ("split_kib = 4", 232_000));
+    assert!(!change.meets);
+}
+
+#[test]
+fn no_change_is_advised_with_which_another_task_misses_its_deadline() {
+    let three = |deadline_us: u64, level: u64| {
+        let twice = ONE.replace("10_000", &format!("10_000\nios = 2\ndeadline_us = {deadline_us}"));
+        let middle = LOWER.replace("level = 1", &format!("level = {level}"));
+        let lowest = LOWER.replace("\"b\"", "\"c\"").replace("level = 1", "level = 2");
+        tasks(&format!("{twice}{middle}{lowest}{}", lowest.replace("\"c\"", "\"d\"")))
+    };
+    let device = card("");
+    let advised = |deadline_us: u64| {
+        let set = three(deadline_us, 1);
+        changes(&device, &set, &found(&device, &set)).remove(1).map(|change| change.what)
+    };
+    let [now_us, with_us] =
+        [1, 0].map(|level| bounds_us(&device, &three(10_000, level))[0].unwrap());
+    assert!(now_us < with_us, "{now_us} {with_us}");
+    assert_eq!(advised(with_us), Some("level = 0".into()));
+    assert_eq!(advised(with_us - 1), None);
+}
+
 #[test]
 fn a_profile_splits_a_write_between_flash_and_bus_and_writes_back_at_their_sum() {
     let stalls_us = |schema: &str| {

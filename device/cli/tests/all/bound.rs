@@ -60,6 +60,43 @@ fn a_deadline_that_may_be_missed_ends_with_3() {
 }
 
 #[test]
+fn a_card_that_is_too_slow_is_called_so_and_the_deadline_that_it_names_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let [card, tasks] = ["card.toml", "tasks.toml"].map(|name| dir.path().join(name));
+    let text = "schema = \"steadyio.device/1\"\nname = \"slow\"\ncard = { capacity_mib = 256 }\n\
+                read = { base_ns = 200_000, per_kib_ns = 23_000, jump_ns = 300_000 }\n\
+                write = { base_ns = 1_000_000, per_kib_ns = 75_000, jump_ns = 16_400_000 }";
+    fs::write(&card, text).unwrap();
+    let bound_with = |deadline_us: u64, max_sectors_kb: u64| {
+        let text = format!(
+            "schema = \"steadyio.tasks/1\"\nname = \"logger\"\n\
+             k2 = {{ inflight_max = 1, split_kib = 4, max_sectors_kb = {max_sectors_kb}, \
+             nr_requests = 64 }}\n\
+             task = [{{ name = \"log\", op = \"write\", kib = 512, level = 0, period_us = 1000000, \
+             deadline_us = {deadline_us} }}, {{ name = \"map\", op = \"write\", kib = 512, level = 1, \
+             period_us = 1000000 }}]"
+        );
+        fs::write(&tasks, text).unwrap();
+        let output = bound(&[card.to_str().unwrap(), tasks.to_str().unwrap()]);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (status, said) = bound_with(50_000, 512);
+    assert_eq!(status, Some(3));
+    assert!(!said.contains("shortens it most"), "{said}");
+    let (_, enough) = said
+        .split_once(
+            "log: no knob is enough: the device is too slow for a deadline of 50.000 ms. It keeps one of ",
+        )
+        .unwrap();
+    let us = |text: &str| text.split_once(" ms").unwrap().0.replace('.', "").parse().unwrap();
+    assert_eq!(bound_with(us(enough), 512).0, Some(0), "{said}");
+    let (_, with) = enough.split_once(", or one of ").unwrap();
+    let (_, kib) = with.split_once("max_sectors_kb = ").unwrap();
+    let kib = kib.split_once('\n').unwrap().0.parse().unwrap();
+    assert_eq!(bound_with(us(with), kib).0, Some(0), "{said}");
+}
+
+#[test]
 fn work_without_end_has_no_bound_and_ends_with_3() {
     let (status, said) = changed("period_us = 100000\njitter_us = 200", "period_us = 1000");
     assert_eq!(status, Some(3));
