@@ -29,11 +29,14 @@ LOSS_WINDOW_NS = 40_000_000
 # The part of a segment of 512 KiB that is not records of 1 KiB: less than an eighth.
 SEGMENT_RECORDS_MIN = 448
 
+RECORDS = 3072
 RECORD = f"""
-"$STEADY" record --dir /run/mnt/kept --quiet --period 1ms --size {RECORD_BYTES} --total 3MiB \
-    --segments {SEGMENTS} --segment-size 512KiB --unit 16KiB --loss-window 40ms \
-    --account-log account --out result.json
+"$STEADY" record --dir /run/mnt/kept --quiet --period 1ms --size {RECORD_BYTES} \
+    --total {RECORDS}KiB --segments {SEGMENTS} --segment-size 512KiB --unit 16KiB \
+    --loss-window 40ms --account-log account --out result.json
 """
+# A block of 16 records is compressed to 4 KiB, so it takes more to go round.
+COMPRESSED_RECORDS = 4 * RECORDS
 RECOVER = '"$STEADY" recover --json /run/mnt/kept'
 
 
@@ -133,10 +136,12 @@ def all_faults(work: Path, log: WriteLog, recovered: Iterable[Recovered]) -> lis
     return found
 
 
-def recording(scenario: Scenario, work: Path, seed: int = 1) -> tuple[WriteLog, list[Cut]]:
+def recording(
+    scenario: Scenario, work: Path, seed: int = 1, records: int = RECORDS
+) -> tuple[WriteLog, list[Cut]]:
     log = record(scenario, work)
     accounts = accounts_of(work)
-    assert accounts[-1].durable == accounts[-1].received == 3072
+    assert accounts[-1].durable == accounts[-1].received == records
     return log, plan_cuts(log, CUTS, seed, accounts[0].time_ns, accounts[-1].time_ns)
 
 
@@ -144,6 +149,18 @@ def recording(scenario: Scenario, work: Path, seed: int = 1) -> tuple[WriteLog, 
 def test_what_the_pool_reports_durable_survives_any_cut(release: str, work: Path) -> None:
     scenario = Scenario(record=RECORD, recover=RECOVER, release=release)
     log, cuts = recording(scenario, work)
+    assert all_faults(work, log, recover_all(scenario, work, log, cuts)) == []
+
+
+@pytest.mark.parametrize("compression", ["zstd"] if CUTS < 100 else ["lz4", "zstd"])
+def test_what_is_compressed_survives_any_cut(compression: str, work: Path) -> None:
+    more = f"--total {COMPRESSED_RECORDS}KiB --compression {compression}"
+    scenario = Scenario(record=RECORD.replace(f"--total {RECORDS}KiB", more), recover=RECOVER)
+    log, cuts = recording(scenario, work, records=COMPRESSED_RECORDS)
+    result = json.loads((work / "result.json").read_text())
+    # It went round, and what went round is compressed.
+    assert result["pool"]["rotations"]["count"] > SEGMENTS
+    assert result["pool"]["device_bytes"] < COMPRESSED_RECORDS * RECORD_BYTES / 2
     assert all_faults(work, log, recover_all(scenario, work, log, cuts)) == []
 
 
