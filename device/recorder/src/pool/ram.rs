@@ -29,7 +29,8 @@ const TALLIES: u32 = 64;
 pub trait Destination {
     type Error;
 
-    /// Writes a record. All wanted records that were received after `begun_ns` come now or later.
+    /// Writes a record. All wanted records that were received at `begun_ns` or later come now or
+    /// later.
     fn write(
         &mut self,
         header: Header,
@@ -279,7 +280,8 @@ impl Ram {
                 begun_ns = begun_ns.min(window.there_from_ns);
                 window.has_records = true;
             }
-            let written = to.write(header, payload, begun_ns.max(*written_ns));
+            // Those of one look have the same time, and some may be written.
+            let written = to.write(header, payload, begun_ns.max(*written_ns + 1));
             let is_written = written.is_ok();
             if is_written {
                 *written_ns = seen_ns;

@@ -179,6 +179,17 @@ impl Stage {
     /// Keeps the segments that hold this last period, with all records pushed so far.
     pub fn keep(&mut self, name: &str, last: Duration) -> Result<Kept, IncidentError> {
         let now = Moment { monotonic_ns: now_ns(), wall_ns: wall_ns() };
+        self.keep_at(name, last, now)
+    }
+
+    /// Keeps the records received since this time, on the monotonic clock.
+    pub fn keep_since(&mut self, name: &str, from_ns: u64) -> Result<Kept, IncidentError> {
+        let now = Moment { monotonic_ns: now_ns(), wall_ns: wall_ns() };
+        let last = Duration::from_nanos(now.monotonic_ns.saturating_sub(from_ns));
+        self.keep_at(name, last, now)
+    }
+
+    fn keep_at(&mut self, name: &str, last: Duration, now: Moment) -> Result<Kept, IncidentError> {
         let kept = self.parts.pool.keep(name, last, now);
         self.tell_kept();
         kept

@@ -299,15 +299,13 @@ fn empty(
 /// Keeps the segments of a window whose records are durable.
 fn answer(stage: &mut Stage, window: Window) {
     let Window { name, answer, from_ns, there_from_ns, has_records, .. } = window;
-    let now_ns = now_ns();
-    let since = |from_ns| Duration::from_nanos(now_ns.saturating_sub(from_ns));
     let kept = if has_records {
-        stage.keep(&name, since(there_from_ns))
+        stage.keep_since(&name, there_from_ns)
     } else {
         Err(IncidentError::Nothing(name))
     };
     let whole = |mut kept: Kept| {
-        kept.incident.asked_ns = since(from_ns).as_nanos() as u64;
+        kept.incident.asked_ns += there_from_ns - from_ns;
         Kept { durable: true, ..kept }
     };
     // If the requester has given up waiting, it releases the incident itself.

@@ -60,23 +60,30 @@ impl Test {
         let mut taken = 0;
         for number in numbers {
             self.ram.look(number.into());
-            let header = Header {
-                log_time_ns: 1,
-                publish_time_ns: 2,
-                sequence: number,
-                bytes: RECORD_BYTES as u32,
-                channel: 0,
-            };
-            let payload = [number as u8; RECORD_BYTES];
-            let (start, end) = payload.split_at(number as usize % RECORD_BYTES);
-            if !self.ram.put(header, [start, end], &mut self.seen) {
+            if !self.put_one(number) {
                 return taken;
             }
-            self.ledger.received(1, RECORD_BYTES as u64);
             taken += 1;
             self.ram.looked();
         }
         taken
+    }
+
+    fn put_one(&mut self, number: u32) -> bool {
+        let header = Header {
+            log_time_ns: 1,
+            publish_time_ns: 2,
+            sequence: number,
+            bytes: RECORD_BYTES as u32,
+            channel: 0,
+        };
+        let payload = [number as u8; RECORD_BYTES];
+        let (start, end) = payload.split_at(number as usize % RECORD_BYTES);
+        let is_taken = self.ram.put(header, [start, end], &mut self.seen);
+        if is_taken {
+            self.ledger.received(1, RECORD_BYTES as u64);
+        }
+        is_taken
     }
 
     fn open(&mut self, name: &str, last_ns: u64, now_ns: u64) {
@@ -97,6 +104,18 @@ impl Test {
         let account = self.ledger.snapshot();
         (account.lost_ram_full.records, account.expired.records)
     }
+}
+
+#[test]
+fn a_segment_that_begins_among_records_of_one_look_leaves_some_to_the_one_before() {
+    let mut test = Test::new(100, 10, 5);
+    test.ram.look(7);
+    assert!(test.put_one(7) && test.put_one(8));
+    test.ram.looked();
+    test.open("a", 10, 9);
+    test.write();
+    // An incident from 7 on needs the segment before that of record 8.
+    assert_eq!(test.seen.begun_ns, [1, 8]);
 }
 
 #[test]
