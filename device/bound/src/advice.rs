@@ -67,20 +67,25 @@ impl Search<'_> {
             .min_by_key(|(_, found)| bound_ns(found))
     }
 
+    fn at_level(&self, from: &TaskSet, index: usize, level: u64) -> Option<Changed> {
+        let mut set = from.clone();
+        set.tasks[index].level = level;
+        self.device.check(&set).ok()?;
+        let found = responses(self.device, &set);
+        Some((set, found))
+    }
+
     /// One change or, if none is enough, several.
     fn change(&mut self, index: usize) -> Option<Change> {
+        let higher = self.set.tasks[index].level.checked_sub(1);
         let mut all = self.of_knobs(self.set);
-        let knob = self.best(self.now, all.clone(), index);
-        let higher = higher_level(self.set, index).filter(|set| self.device.check(set).is_ok());
-        all.extend(higher.map(|set| {
-            let found = responses(self.device, &set);
-            (set, found)
-        }));
+        all.extend(higher.and_then(|level| self.at_level(self.set, index, level)));
         let mut best = self.best(self.now, all, index)?;
         if !self.meets(self.now, index) && !self.meets(&best.1, index) {
-            let several = knob.map(|knob| self.more(knob, index));
-            let both = [Some(best), several].into_iter().flatten().collect();
-            best = self.best(self.now, both, index)?;
+            let knobs = self.more((self.set.clone(), self.now.to_vec()), index);
+            let highest = higher.and_then(|_| self.at_level(&knobs.0, index, 0));
+            let all = [Some(best), Some(knobs), highest].into_iter().flatten().collect();
+            best = self.best(self.now, all, index)?;
         }
         let (set, found) = best;
         let (what, bound_ns) = (words(self.set, &set, index), found[index].bound_ns()?);
@@ -129,14 +134,6 @@ fn knobs(set: &TaskSet) -> Vec<TaskSet> {
         offer(&|set| set.k2.background_wait_ms_max = 0);
     }
     found
-}
-
-/// The task, one level up.
-fn higher_level(set: &TaskSet, index: usize) -> Option<TaskSet> {
-    let level = set.tasks[index].level.checked_sub(1)?;
-    let mut changed = set.clone();
-    changed.tasks[index].level = level;
-    Some(changed)
 }
 
 /// Of the knobs that are changed, with the names in the file.

@@ -300,6 +300,16 @@ fn several_changes_are_advised_where_one_is_not_enough_and_the_deadline_holds_wi
 }
 
 #[test]
+fn knobs_and_a_higher_level_are_advised_together() {
+    let twice = ONE.replace("10_000", "10_000\nios = 2");
+    let urgent = LOWER.replace("10_000", "10_000\ndeadline_us = 600");
+    let text = with_k2("inflight_max = 1\nsplit_kib = 64", &format!("{READS}\n{twice}{urgent}"));
+    let (device, set) = (card(""), TaskSet::parse(&text).unwrap());
+    let change = changes(&device, &set, &found(&device, &set)).remove(1).unwrap();
+    assert_eq!((change.what.as_str(), change.meets), ("split_kib = 4, level = 0", true));
+}
+
+#[test]
 fn a_change_that_is_not_enough_says_so() {
     let urgent = ONE.replace("10_000", "10_000\ndeadline_us = 200");
     let (device, set) = (card(""), tasks(&format!("{READS}\n{urgent}")));
