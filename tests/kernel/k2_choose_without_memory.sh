@@ -6,8 +6,8 @@
 # FLAVOUR: debug
 # ALONE: it makes allocations of the whole guest fail
 # KERNELS: 6.12 7.3
-# 6.1 itself leaks the reference to a scheduler's module, of any scheduler, when it cannot allocate the
-# tags. k2 could not be unloaded afterwards.
+# 6.1 leaks a reference to the scheduler's module when it cannot allocate tags. k2 could not be
+# unloaded afterwards.
 . "$STEADY_TESTS/lib.sh"
 set -e
 
