@@ -3,6 +3,7 @@
 # DESCRIPTION: data written and read in pieces is the data, for all sizes and after knob changes
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# COMPAT: bio_split.h
 # STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 set -e
