@@ -69,16 +69,29 @@ def key_of(file: str, folders: tuple[str, ...]) -> str:
 def key_of_test(item: pytest.Item) -> str | None:
     """Return a test's key, None if it has no mark or git lists no files."""
     folders = folders_of(item)
-    return key_of(_file(item.nodeid), folders) if folders and _tracked() else None
+    return key_if_tracked(_file(item.nodeid), folders) if folders else None
+
+
+def key_if_tracked(file: str, folders: tuple[str, ...]) -> str | None:
+    """Return the key of a file's tests, None if git lists no files."""
+    return key_of(file, folders) if _tracked() else None
 
 
 def is_kept(item: pytest.Item) -> bool:
     """Whether the test has passed with its present inputs."""
-    return key_of_test(item) in _kept().get(item.nodeid, [])
+    return is_key_kept(item.nodeid, key_of_test(item))
+
+
+def is_key_kept(name: str, key: str | None) -> bool:
+    """Whether the test of this name has passed with this key."""
+    return key in _kept().get(name, [])
 
 
 def keep(passed: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
-    """Keep verdicts: the name of a test -> its key at the session's start, its mark's folders."""
+    """Keep verdicts: the name of a test -> its key at the session's start, its mark's folders.
+
+    The name of a crate's tests is its manifest's path (rust_part.py).
+    """
     key_of.cache_clear()
     _tracked.cache_clear()
     _kept.cache_clear()
