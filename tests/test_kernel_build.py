@@ -39,15 +39,26 @@ def test_options_that_did_not_survive_are_named() -> None:
     assert unmet_options(wanted, config) == ["CONFIG_B=m", "CONFIG_C=n"]
 
 
+@pytest.fixture
+def no_kernels(tmp_path: Path) -> Path:
+    """A cache with all that this machine's has, except for kernels."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for path in cache_dir().iterdir():
+        if path.name != "kernels":
+            (cache / path.name).symlink_to(path)
+    return cache
+
+
 def test_impossible_option_fails_before_compiling(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, no_kernels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = find_source()
     for fragment in config_fragments("debug", source.release):
         (tmp_path / fragment.name).write_bytes(fragment.read_bytes())
     (tmp_path / "base.config").write_text("CONFIG_NO_SUCH_OPTION=y\n")
     monkeypatch.setattr(kernel_build, "KERNEL_CONFIGS", tmp_path)
-    monkeypatch.setenv("STEADYIO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("STEADYIO_CACHE", str(no_kernels))
     with pytest.raises(LabError, match="CONFIG_NO_SUCH_OPTION=y"):
         build_kernel(source, "base")
 
@@ -162,14 +173,11 @@ def interrupted_build(source: Path, cache: Path, until_objects: int) -> dict[Pat
     return compiled(cache)
 
 
-def test_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
-    for path in cache_dir().iterdir():
-        if path.name != "kernels":
-            (tmp_path / path.name).symlink_to(path)
+def test_interrupted_build_goes_on_where_it_was(no_kernels: Path) -> None:
     source = find_source().tree
-    first = interrupted_build(source, tmp_path, until_objects=5)
-    second = interrupted_build(source, tmp_path, until_objects=len(first) + 5)
-    assert not list(tmp_path.glob("kernels/*/steady-built.json"))
+    first = interrupted_build(source, no_kernels, until_objects=5)
+    second = interrupted_build(source, no_kernels, until_objects=len(first) + 5)
+    assert not list(no_kernels.glob("kernels/*/steady-built.json"))
     kept = [path for path, time_ns in first.items() if second.get(path) == time_ns]
     # make deletes the objects that it was just writing.
     assert len(kept) >= len(first) - 4
