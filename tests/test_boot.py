@@ -78,7 +78,7 @@ def test_processes_keep_their_registers(work: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
     program = work / "registers"
     source = PROJECT / "tests" / "registers.c"
-    compile_inside([source], program, ["-O2", "-Wall", "-Werror"])
+    compile_inside([source], program, ["-O2", "-Wall", "-Werror", "-pthread"])
     for release in RELEASES:
         result = uml(release).boot(BootRequest([f"{GUEST_WORK}/registers"], work))
         assert (result.exit_status, result.output) == (0, "")
