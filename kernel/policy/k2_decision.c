@@ -124,8 +124,17 @@ static void decide_declared(struct k2_lookahead *ahead, const struct k2_policy *
 			k2_declared_fit(declared, &limited, now_ns, &decision->hold_until_ns);
 }
 
-struct k2_decision k2_decide(struct k2_lookahead *ahead, const struct k2_policy *policy,
-			     const struct k2_offer *offer, u64 now_ns)
+/* Notes what is left of the request, to know whether the next command begins there. */
+static void note_rest(struct k2_lookahead *ahead, const struct k2_offer *offer, u32 bytes)
+{
+	if (!bytes)
+		return;
+	ahead->left_queue = offer->queue;
+	ahead->left_bytes = offer->bytes - bytes;
+}
+
+static struct k2_decision decide(struct k2_lookahead *ahead, const struct k2_policy *policy,
+				 const struct k2_offer *offer, u64 now_ns)
 {
 	struct k2_decision decision = {.bytes = offer->bytes};
 
@@ -138,5 +147,17 @@ struct k2_decision k2_decide(struct k2_lookahead *ahead, const struct k2_policy 
 		decide_declared(ahead, policy, offer, &decision, now_ns);
 		decision.is_unguarded = false;
 	}
+	return decision;
+}
+
+struct k2_decision k2_decide(struct k2_lookahead *ahead, const struct k2_policy *policy,
+			     const struct k2_offer *offer, u64 now_ns)
+{
+	struct k2_decision decision;
+
+	ahead->jumps = !ahead->left_bytes || offer->bytes != ahead->left_bytes ||
+		       offer->queue != ahead->left_queue;
+	decision = decide(ahead, policy, offer, now_ns);
+	note_rest(ahead, offer, decision.bytes);
 	return decision;
 }

@@ -74,8 +74,11 @@ static inline bool k2_guards_nobody(const struct k2_lookahead *ahead, u32 level,
  */
 static inline bool k2_decide_whole(struct k2_lookahead *ahead, u32 queue)
 {
-	if (queue < K2_RT_LEVELS)
+	if (queue < K2_RT_LEVELS) {
+		/* The background that follows begins elsewhere. */
+		ahead->left_bytes = 0;
 		return true;
+	}
 	k2_pace_untold(&ahead->pace);
 	return ++ahead->unwatched % K2_WATCHED_EVERY == 0;
 }

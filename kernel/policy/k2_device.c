@@ -132,6 +132,9 @@ static void turn_epoch(struct k2_op_device *op, u64 now_ns)
 	}
 	op->reserve_ns[1] = op->reserve_ns[0];
 	op->reserve_ns[0] = 0;
+	if (op->jump_ns[0])
+		op->jump_ns[1] = op->jump_ns[0];
+	op->jump_ns[0] = 0;
 	op->epoch_ns = now_ns;
 	op->epoch_commands = 0;
 	op->epoch_samples = 0;
@@ -149,8 +152,19 @@ static void start_again(struct k2_op_device *op, u64 now_ns)
 	};
 }
 
+/* Returns the overrun without the jump. */
+static u32 learn_jump(struct k2_op_device *op, u32 over_ns, bool jumps)
+{
+	if (!jumps)
+		return over_ns;
+	if (!op->jump_ns[0] || over_ns < op->jump_ns[0])
+		op->jump_ns[0] = (u32)k2_max(over_ns, 1);
+	return (u32)k2_minus(over_ns, k2_op_jump_ns(op));
+}
+
 /* Returns whether to learn from the time of the command. */
-static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, bool was_joined, u64 now_ns)
+static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, bool was_joined, bool jumps,
+			 u64 now_ns)
 {
 	u32 wanted_ns = line_ns(op, units), over_ns;
 
@@ -173,15 +187,16 @@ static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, bool was_jo
 		op->recent_ns[1] = op->recent_ns[0];
 		op->recent_ns[0] = 0;
 	}
-	if (over_ns > op->recent_ns[0])
-		op->recent_ns[0] = over_ns;
 	if (over_ns > op->reserve_ns[0])
 		op->reserve_ns[0] = over_ns;
+	op->last_ns = learn_jump(op, over_ns, jumps);
+	if (op->last_ns > op->recent_ns[0])
+		op->recent_ns[0] = op->last_ns;
 	return true;
 }
 
 void k2_device_learn(struct k2_device *device, u32 op_number, u32 bytes, u64 took_ns,
-		     bool was_joined, u64 now_ns)
+		     bool was_joined, bool jumps, u64 now_ns)
 {
 	struct k2_op_device *op = &device->op[op_number];
 	struct k2_sample sample = {units_of(bytes), clamp_ns(took_ns)};
@@ -194,7 +209,7 @@ void k2_device_learn(struct k2_device *device, u32 op_number, u32 bytes, u64 too
 	op->epoch_commands += op->epoch_commands < EPOCH_SAMPLES;
 	/* A command that others joined does not show the slowest time, and ends no epoch. */
 	op->epoch_samples += !was_joined;
-	if (op->is_known && !note_overrun(op, sample.units, sample.ns, was_joined, now_ns))
+	if (op->is_known && !note_overrun(op, sample.units, sample.ns, was_joined, jumps, now_ns))
 		return;
 	if (!is_better(&sample, best))
 		return;
@@ -245,9 +260,9 @@ u32 k2_device_fit(const struct k2_device *device, u32 op_number, u32 bytes, u64 
 	return (low ? low : 1) << K2_PIECE_MIN_SHIFT;
 }
 
-u64 k2_device_recent_ns(const struct k2_device *device, u32 op_number)
+u64 k2_device_recent_ns(const struct k2_device *device, u32 op_number, bool jumps)
 {
 	const struct k2_op_device *op = &device->op[op_number];
 
-	return op->recent_ns[0] > op->recent_ns[1] ? op->recent_ns[0] : op->recent_ns[1];
+	return k2_max(op->recent_ns[0], op->recent_ns[1]) + (jumps ? k2_op_jump_ns(op) : 0);
 }

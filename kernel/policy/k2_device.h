@@ -9,6 +9,9 @@
  * forgotten. Until an epoch has passed, or a fast device has done many commands, a slow episode may
  * not have been seen. Until then, the reserve is the most that it can be.
  *
+ * A card reads on faster than elsewhere. So the least overrun of commands that jump counts apart
+ * from the other overruns: a piece that reads on may be larger.
+ *
  * A command that exceeds the line by more than twice the time of a short one has stalled (a flash
  * card prepares a block, a device retries). A smaller piece would not have helped. Such a command
  * is counted and not learned. If stalls follow each other, the device has changed, and learning
@@ -37,8 +40,12 @@ struct k2_op_device {
 	struct k2_sample best[2][K2_SIZES]; /* this epoch, the last; by octave of size */
 	u32 line_ns[K2_SIZES]; /* of K2_PIECE_MIN << i */
 	u32 reserve_ns[2];
-	u32 recent_ns[2]; /* the largest overrun of these few commands, and of the few before */
+	/* The largest overrun, without the jump, of these few commands, and of the few before. */
+	u32 recent_ns[2];
 	u32 recent_commands;
+	u32 last_ns; /* the same of the last command */
+	/* The least overrun of background that jumped, in this epoch and the last; 0: none did. */
+	u32 jump_ns[2];
 	u64 epoch_ns;
 	u32 epoch_commands; /* counted up to the length of an epoch */
 	u32 epoch_samples; /* commands that no other joined */
@@ -55,10 +62,10 @@ struct k2_device {
 
 /*
  * A command of @bytes that found the device idle took @took_ns. @was_joined: others came before it
- * ended, and may have delayed it.
+ * ended, and may have delayed it. @jumps: it did not begin where the last command ended.
  */
 void k2_device_learn(struct k2_device *device, u32 op, u32 bytes, u64 took_ns, bool was_joined,
-		     u64 now_ns);
+		     bool jumps, u64 now_ns);
 
 /*
  * Assume that a command of @bytes takes @ns, and that commands exceed the line by @reserve_ns,
@@ -94,8 +101,24 @@ static inline u64 k2_device_reserve_ns(const struct k2_device *device, u32 op)
 	return k2_op_reserve_ns(&device->op[op]);
 }
 
-/* The most by which the last few commands exceeded it: is the device in a slow episode? */
-u64 k2_device_recent_ns(const struct k2_device *device, u32 op);
+static inline u32 k2_op_jump_ns(const struct k2_op_device *op)
+{
+	u32 now = op->jump_ns[0], before = op->jump_ns[1];
+
+	return now && (!before || now < before) ? now : before;
+}
+
+/*
+ * The most by which a command exceeds the line at the speed of the last few: is the device in a
+ * slow episode?
+ */
+u64 k2_device_recent_ns(const struct k2_device *device, u32 op, bool jumps);
+
+/* By how much the last command exceeded it, without the jump. */
+static inline u64 k2_device_last_ns(const struct k2_device *device, u32 op)
+{
+	return device->op[op].last_ns;
+}
 
 /* The largest part of @bytes that is predicted to fit, in whole K2_PIECE_MIN, at least one. */
 u32 k2_device_fit(const struct k2_device *device, u32 op, u32 bytes, u64 room_ns, u64 reserve_ns);

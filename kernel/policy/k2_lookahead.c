@@ -8,12 +8,16 @@
  * dispatch of the next, and learned times are not exact.
  */
 #define SOFTWARE_SHIFT 4
+/* Half as much of the time of a short piece, which is known from the last few commands. */
+#define SHORT_SHIFT 5
 /* The same of the time until the next request: a longer prediction has a larger error. */
 #define AHEAD_SHIFT 6
 /* If the device waits for real-time, a piece may end late by this part of rt_block_us. */
 #define LATE_SHIFT 2
 /* Requests with gaps of at most this are frequent. */
 #define FREQUENT_US 4000U
+/* In a slow episode the device rests after a short piece, for this many times the bound at most. */
+#define REST_TIMES 2
 /* A piece that takes this many times the time of a command is not short. */
 #define SHORT_TIMES 4
 /* The longest time that the device is left idle for real-time without background between. */
@@ -112,10 +116,10 @@ static u64 command_ns(const struct k2_lookahead *ahead, u32 op)
  */
 static u64 short_piece_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut)
 {
-	u64 recent_ns = k2_device_recent_ns(&ahead->device, cut->op);
+	u64 recent_ns = k2_device_recent_ns(&ahead->device, cut->op, true);
 	u64 least_ns = cut->is_rt ? 2 * (command_ns(ahead, cut->op) + recent_ns) : 0;
 
-	return k2_max(bound_ns(ahead) - (bound_ns(ahead) >> SOFTWARE_SHIFT), least_ns);
+	return k2_max(ahead->rt_block_ns - (ahead->rt_block_ns >> SHORT_SHIFT), least_ns);
 }
 
 /*
@@ -154,7 +158,7 @@ static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 r
 		u64 short_ns = cut->wait_until_ns ? k2_min(room_ns, short_piece_ns(ahead, cut))
 						  : short_piece_ns(ahead, cut);
 		u32 now_bytes = k2_device_fit(device, cut->op, cut->bytes, short_ns,
-					      k2_device_recent_ns(device, cut->op));
+					      k2_device_recent_ns(device, cut->op, ahead->jumps));
 
 		if (now_bytes > piece_bytes)
 			piece_bytes = now_bytes;
@@ -231,13 +235,41 @@ static bool has_held_long(const struct k2_lookahead *ahead, u64 now_ns)
 	return ahead->held_since_ns && now_ns - ahead->held_since_ns > HOLD_NS_MAX;
 }
 
+/* Would a piece as slow as the last command move less than half of what fits otherwise? */
+static bool is_slow(const struct k2_lookahead *ahead, const struct k2_cut *cut)
+{
+	const struct k2_device *device = &ahead->device;
+	u64 last_ns = k2_device_last_ns(device, cut->op), room_ns = bound_ns(ahead);
+
+	return 2 * k2_device_fit(device, cut->op, cut->bytes, room_ns, last_ns) <
+	       k2_device_fit(device, cut->op, cut->bytes, room_ns, 0);
+}
+
+/*
+ * While a request can come at any time, the device rests after a slow command: in a slow episode,
+ * short pieces delay real-time and hardly help the background. Returns until when, or 0.
+ */
+static u64 rests_until_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
+{
+	u64 rest_ns = k2_min(REST_TIMES * bound_ns(ahead), K2_IDLE_NS_MAX);
+
+	if (ahead->is_strict || !cut->may_wait || cut->inflight ||
+	    now_ns - ahead->busy_ns >= rest_ns)
+		return 0;
+	return is_slow(ahead, cut) ? ahead->busy_ns + rest_ns : 0;
+}
+
 void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 level, u64 now_ns)
 {
 	struct k2_window next = k2_streams_next(&ahead->streams, level, ahead->rt_idle_ns, now_ns);
 	u64 ahead_ns = next.earliest_ns - now_ns;
 
 	cut->room_ns = ahead_ns - (ahead_ns >> AHEAD_SHIFT) + bound_ns(ahead);
-	cut->wait_until_ns = 0;
+	cut->wait_until_ns = ahead_ns ? 0 : rests_until_ns(ahead, cut, now_ns);
+	if (cut->wait_until_ns) {
+		cut->room_ns = 0;
+		return;
+	}
 	if (!cut->may_wait || cut->inflight || !next.latest_ns || has_held_long(ahead, now_ns) ||
 	    k2_device_time_ns(&ahead->device, cut->op, cut->bytes) <= ahead_ns ||
 	    !are_pieces_short(ahead, cut->op))
@@ -323,6 +355,8 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes,
 		.op = op,
 		.bytes = bytes,
 		.level = level,
+		/* Real-time always jumps: the line of its size contains that. */
+		.jumps = ahead->jumps && level == K2_RT_LEVELS,
 		.since_ns = now_ns,
 		.needs_ns = k2_device_time_ns(&ahead->device, op, bytes),
 		.others = ahead->watched_count == inflight ? inflight : 0,
@@ -411,7 +445,7 @@ static void learn(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 	/* Alone, a command takes no longer than alongside others. */
 	if (ahead->first == number || ahead->probe == number || took_ns < needs_ns)
 		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns,
-				ahead->first != number || !ahead->is_alone, now_ns);
+				ahead->first != number || !ahead->is_alone, flight->jumps, now_ns);
 	if (flight->others && needs_ns)
 		learn_delay(ahead, flight, needs_ns, took_ns, now_ns);
 }

@@ -52,6 +52,7 @@ struct k2_flight {
 	u32 level; /* K2_RT_LEVELS: background */
 	u64 since_ns;
 	u64 needs_ns; /* alone */
+	bool jumps; /* it is background that does not begin where the last command ended */
 	/* When it was dispatched: the number of others with the device, or 0 if unknown; */
 	u32 others;
 	u64 others_ns; /* the time of these one by one, */
@@ -81,6 +82,9 @@ struct k2_lookahead {
 	struct k2_pace pace;
 	struct k2_declared declared;
 	u64 held_since_ns; /* since then the next piece does not fit; 0: it fits */
+	/* The last command was a piece of a request of left_queue, of which left_bytes are left. */
+	u32 left_queue, left_bytes;
+	bool jumps; /* the next command does not begin where the last one ended */
 	u32 unwatched; /* dispatches while no process is guarded */
 	struct k2_excess excess;
 };

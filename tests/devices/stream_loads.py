@@ -36,7 +36,7 @@ class Load:
 LOADS = {
     "every 10 ms": Load((EVERY_10_MS,), 72, 1.16),
     "every 5 ms": Load(("period_us=5000 jitter_us=200",), 61, 1.2),
-    "every 10 ms +-1": Load(("period_us=10000 jitter_us=1000",), 70, 1.41),
+    "every 10 ms +-1": Load(("period_us=10000 jitter_us=1000",), 70.8, 1.34),
     "every 100 ms": Load(("period_us=100000 jitter_us=200",), 83, 1.16),
     "three periods": Load(
         (EVERY_10_MS, "period_us=33000 jitter_us=200", "period_us=100000 jitter_us=200"), 68, 1.73
@@ -52,9 +52,9 @@ LOADS = {
     ),
     "five streams": Load(("period_us=20000 jitter_us=200",) * 5, 56, 1.16),
     "bursts of 4": Load(("period_us=20000 jitter_us=200 burst=4",), 66, 1.16),
-    "sporadic": Load(("poisson_us=5000 min_us=5000",), 55, 1.41),
-    "Poisson, 10 ms": Load(("poisson_us=10000",), 44, 1.41),
-    "Poisson, 1 s": Load(("poisson_us=1000000",), 48, 1.4, 600),
+    "sporadic": Load(("poisson_us=5000 min_us=5000",), 59, 1.34),
+    "Poisson, 10 ms": Load(("poisson_us=10000",), 50, 1.34),
+    "Poisson, 1 s": Load(("poisson_us=1000000",), 55, 1.4, 600),
     "on 1 s, off 2 s": Load((f"{EVERY_10_MS} on_ms=1000 off_ms=2000",), 75, 1.2),
     "25 ms late once": Load((f"{EVERY_10_MS} late_us=25000 late_every_ms=60000",), 72, 1.16, 100),
     "25 ms late every 10 s": Load((f"{EVERY_10_MS} late_us=25000 late_every_ms=10000",), 72, 1.2),

@@ -24,7 +24,7 @@ static void command_with(u32 kib, u64 more_ns, bool was_joined)
 	u64 took_ns = 100 * US + kib * 10 * US + more_ns;
 
 	now_ns += 10 * MS;
-	k2_device_learn(&device, READ, kib * KIB, took_ns, was_joined, now_ns);
+	k2_device_learn(&device, READ, kib * KIB, took_ns, was_joined, false, now_ns);
 }
 
 static void command(u32 kib, u64 more_ns)
@@ -125,7 +125,7 @@ static void many_commands_are_as_good_as_an_epoch(void)
 	for (u32 i = 0; i < 8193; i++) {
 		EXPECT(time_us(4), i ? 3 * 140 : 0);
 		now_ns += MS / 10;
-		k2_device_learn(&device, READ, 4 * KIB, 140 * US, false, now_ns);
+		k2_device_learn(&device, READ, 4 * KIB, 140 * US, false, false, now_ns);
 	}
 	EXPECT(time_us(4), 140);
 }
@@ -215,7 +215,7 @@ static void absurd_times_do_no_harm(void)
 		op = state >> 63;
 		bytes = 512U * (1 + ((state >> 40) & 0xffff));
 		took_ns = state >> (state >> 58);
-		k2_device_learn(&device, op, bytes, took_ns, i & 64, state >> (i & 31));
+		k2_device_learn(&device, op, bytes, took_ns, i & 64, i & 128, state >> (i & 31));
 		fits = k2_device_fit(&device, op, bytes, took_ns,
 				     k2_device_reserve_ns(&device, op));
 		EXPECT(fits && fits <= bytes + K2_PIECE_MIN, true);
@@ -234,6 +234,27 @@ static void those_that_were_joined_forget_nothing(void)
 	for (u32 i = 0; i < 2000; i++)
 		command_with(4, 0, true);
 	EXPECT(k2_device_reserve_ns(&device, READ) / US, 200);
+}
+
+/* 16 KiB takes 260 us; from elsewhere 80 more, and in a slow episode 200 more. */
+static void a_command_that_reads_on_takes_no_jump(void)
+{
+	u32 i;
+
+	begin();
+	for (i = 0; i < 200; i++) {
+		bool jumps = i % 10 == 0;
+
+		now_ns += 10 * MS;
+		k2_device_learn(&device, READ, 16 * KIB, (jumps ? 340 : 260) * US, false, jumps,
+				now_ns);
+	}
+	EXPECT(k2_device_recent_ns(&device, READ, false), 0);
+	EXPECT(k2_device_recent_ns(&device, READ, true), 80 * US);
+	k2_device_learn(&device, READ, 16 * KIB, 540 * US, false, true, now_ns);
+	EXPECT(k2_device_last_ns(&device, READ), 200 * US);
+	EXPECT(k2_device_recent_ns(&device, READ, false), 200 * US);
+	EXPECT(k2_device_recent_ns(&device, READ, true), 280 * US);
 }
 
 int main(void)
@@ -255,6 +276,7 @@ int main(void)
 		TEST(a_device_that_became_slower_is_learned_anew),
 		TEST(what_no_longer_happens_is_forgotten),
 		TEST(absurd_times_do_no_harm),
+		TEST(a_command_that_reads_on_takes_no_jump),
 	};
 
 	return run_tests("device: ", tests, sizeof(tests) / sizeof(tests[0]));

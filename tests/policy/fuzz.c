@@ -141,7 +141,7 @@ static bool is_short_now(u32 op, u32 bytes)
 		      k2_device_reserve_ns(&ahead.device, op);
 
 	return !ahead.is_strict &&
-	       line_ns + k2_device_recent_ns(&ahead.device, op) <= ahead.rt_block_ns;
+	       line_ns + k2_device_recent_ns(&ahead.device, op, ahead.jumps) <= ahead.rt_block_ns;
 }
 
 /* Then the piece is the largest that takes hardly longer than the smallest. */
