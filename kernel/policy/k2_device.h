@@ -9,7 +9,7 @@
  * forgotten. Until an epoch has passed, or a fast device has done many commands, a slow episode may
  * not have been seen. Until then, the reserve is the most that it can be.
  *
- * A card reads on faster than elsewhere. So the least overrun of commands that jump counts apart
+ * A card reads on faster than elsewhere. The least overrun of commands that jump counts apart
  * from the other overruns: a piece that reads on may be larger.
  *
  * A command that exceeds the line by more than twice the time of a short one has stalled (a flash
