@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::{Response, responses};
+use crate::analysis::{Bounds, Response, bounds_of};
 use crate::device::Device;
 use crate::tasks::TaskSet;
 
@@ -18,60 +18,65 @@ pub struct Change {
     pub meets: bool,
 }
 
-/// A changed set, and the responses of its tasks.
-type Changed = (TaskSet, Vec<Response>);
+/// A changed set, and the bounds of its tasks.
+type Changed = (TaskSet, Bounds);
 
 /// The values of all knobs.
 type Knobs = [u64; 4];
 
 /// The best change for each task; None: no known change helps.
 pub fn changes(device: &Device, set: &TaskSet, now: &[Response]) -> Vec<Option<Change>> {
-    let mut search = Search { device, set, now, known: BTreeMap::new() };
+    let now: Bounds = now.iter().map(Response::bound_ns).collect();
+    let mut search = Search { device, set, now: &now, known: BTreeMap::new() };
     (0..set.tasks.len()).map(|index| search.change(index)).collect()
 }
 
 struct Search<'a> {
     device: &'a Device,
     set: &'a TaskSet,
-    now: &'a [Response],
-    /// The responses with knobs. All tasks share them, as each takes long to compute.
-    known: BTreeMap<Knobs, Vec<Response>>,
+    now: &'a Bounds,
+    /// The bounds with knobs. All tasks share them, as each takes long to compute.
+    known: BTreeMap<Knobs, Bounds>,
 }
 
 impl Search<'_> {
     /// Of sets with one more knob changed.
     fn of_knobs(&mut self, from: &TaskSet) -> Vec<Changed> {
+        let all: Vec<usize> = (0..from.tasks.len()).collect();
         let mut with = |set: TaskSet| {
-            let found =
-                self.known.entry(values(&set)).or_insert_with(|| responses(self.device, &set));
-            (set, found.clone())
+            let bounds = || bounds_of(self.device, &set, &all);
+            let found = self.known.entry(values(&set)).or_insert_with(bounds).clone();
+            (set, found)
         };
         knobs(from).into_iter().map(&mut with).collect()
     }
 
-    fn meets(&self, found: &[Response], index: usize) -> bool {
-        found[index].meets(self.set.tasks[index].deadline_us())
+    fn meets(&self, found: &Bounds, index: usize) -> bool {
+        let deadline_ns = self.set.tasks[index].deadline_us() * 1_000;
+        found[index].is_some_and(|bound_ns| bound_ns <= deadline_ns)
     }
 
-    fn breaks_another(&self, found: &[Response], index: usize) -> bool {
-        let is_broken = |other: &usize| self.meets(self.now, *other) && !self.meets(found, *other);
-        (0..found.len()).filter(|other| *other != index).any(|other| is_broken(&other))
+    /// The other tasks, which meet their deadlines and must not miss them with a change.
+    fn holding(&self, index: usize) -> impl Iterator<Item = usize> {
+        (0..self.now.len()).filter(move |other| *other != index && self.meets(self.now, *other))
     }
 
     /// The one with the shortest bound, if that is shorter than in `than`.
-    fn best(&self, than: &[Response], all: Vec<Changed>, index: usize) -> Option<Changed> {
-        let bound_ns = |found: &[Response]| found[index].bound_ns().unwrap_or(u64::MAX);
+    fn best(&self, than: &Bounds, all: Vec<Changed>, index: usize) -> Option<Changed> {
+        let bound_ns = |found: &Bounds| found[index].unwrap_or(u64::MAX);
         all.into_iter()
             .filter(|(_, found)| bound_ns(found) < bound_ns(than))
-            .filter(|(_, found)| !self.breaks_another(found, index))
+            .filter(|(_, found)| self.holding(index).all(|other| self.meets(found, other)))
             .min_by_key(|(_, found)| bound_ns(found))
     }
 
+    /// Only the bounds that [`Search::best`] uses are known.
     fn at_level(&self, from: &TaskSet, index: usize, level: u64) -> Option<Changed> {
         let mut set = from.clone();
         set.tasks[index].level = level;
         self.device.check(&set).ok()?;
-        let found = responses(self.device, &set);
+        let wanted: Vec<usize> = self.holding(index).chain([index]).collect();
+        let found = bounds_of(self.device, &set, &wanted);
         Some((set, found))
     }
 
@@ -82,13 +87,13 @@ impl Search<'_> {
         all.extend(higher.and_then(|level| self.at_level(self.set, index, level)));
         let mut best = self.best(self.now, all, index)?;
         if !self.meets(self.now, index) && !self.meets(&best.1, index) {
-            let knobs = self.more((self.set.clone(), self.now.to_vec()), index);
+            let knobs = self.more((self.set.clone(), self.now.clone()), index);
             let highest = higher.and_then(|_| self.at_level(&knobs.0, index, 0));
             let all = [Some(best), Some(knobs), highest].into_iter().flatten().collect();
             best = self.best(self.now, all, index)?;
         }
         let (set, found) = best;
-        let (what, bound_ns) = (words(self.set, &set, index), found[index].bound_ns()?);
+        let (what, bound_ns) = (words(self.set, &set, index), found[index]?);
         Some(Change { what, bound_ns, meets: self.meets(&found, index) })
     }
 
@@ -150,4 +155,51 @@ fn words(from: &TaskSet, to: &TaskSet, index: usize) -> String {
     let knobs = NAMES.into_iter().zip(values(from).into_iter().zip(values(to)));
     let changed = knobs.chain([level]).filter(|(_, (old, new))| old != new);
     changed.map(|(name, (_, new))| format!("{name} = {new}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::analysis::{WINDOWS, responses};
+
+    const TASKS: u64 = 64;
+    const WINDOWS_MAX: u64 = 12_000;
+
+    /// Tasks of all levels that miss their deadlines. Their requests differ, and those of each
+    /// lower level can block.
+    fn late() -> TaskSet {
+        let task = |number: u64| {
+            let (level, kib) = (number * 8 / TASKS, 4 + 4 * (number * 29 % 31));
+            format!(
+                "[[task]]\nname = \"t{number}\"\nop = \"read\"\nkib = {kib}\nlevel = {level}\n\
+                 period_us = 5000000\ndeadline_us = 100\n"
+            )
+        };
+        let tasks: String = (0..TASKS).map(task).collect();
+        TaskSet::parse(&format!(
+            "schema = \"steadyio.tasks/1\"\nname = \"late\"\n\
+             k2 = {{ inflight_max = 1, max_sectors_kb = 256, nr_requests = 64 }}\n{tasks}"
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn advice_for_many_late_tasks_takes_few_windows() {
+        let device = Device::parse(
+            "schema = \"steadyio.device/1\"\nname = \"card\"\ncard = { capacity_mib = 256 }\n\
+             read = { base_ns = 100_000, per_kib_ns = 4_000 }\n\
+             write = { base_ns = 200_000, per_kib_ns = 8_000 }\n",
+        )
+        .unwrap();
+        let set = late();
+        let now = responses(&device, &set);
+        assert!(now.iter().all(|found| found.job.is_some() && !found.meets(100)));
+        WINDOWS.set(0);
+        let found = changes(&device, &set, &now);
+        let windows = WINDOWS.get();
+        assert!(windows < WINDOWS_MAX, "{windows} windows");
+        let raised = found.iter().flatten().filter(|change| change.what == "level = 0");
+        assert_eq!(raised.count() as u64, TASKS - TASKS / 8);
+    }
 }

@@ -15,7 +15,8 @@ use crate::commands::{
     lane_commands, limit_ns, part_kib, request, task_cut_kib, task_op,
 };
 use crate::device::{Around, Device, Op};
-use crate::tasks::{BackgroundOp, Task, TaskSet};
+use crate::longest::{forced_ns, most_of, not_within};
+use crate::tasks::{BackgroundOp, LEVELS, Task, TaskSet};
 
 /// The limit of rounds in which bounds that depend on each other are computed again. The results of
 /// each round are valid bounds.
@@ -85,27 +86,44 @@ impl Response {
     }
 }
 
+/// The bound of each task in ns; None if there is none, or it is not known yet.
+pub type Bounds = Vec<Option<u64>>;
+
 /// The response of each task, in the order of the set.
-///
-/// The number of other tasks' requests in a window depends on the bounds of these tasks. So all
-/// bounds are computed again with the known ones, until none changes.
 pub fn responses(device: &Device, set: &TaskSet) -> Vec<Response> {
     let load = Load::new(device, set);
+    let mut bounds = load.bounds(LEVELS, None, ROUNDS_MAX - 1);
     let mut found = vec![Response { job: None, io: None }; set.tasks.len()];
-    let mut order: Vec<usize> = (0..set.tasks.len()).collect();
-    order.sort_by_key(|index| set.tasks[*index].level);
-    for _ in 0..ROUNDS_MAX {
-        let before = found.clone();
-        for index in &order {
-            let job = load.job(*index, &found);
-            let io = job.and_then(|_| load.batch(*index, &found));
-            found[*index] = Response { job, io };
-        }
-        if found == before {
-            break;
-        }
+    for index in load.order(LEVELS) {
+        let job = load.job(index, &bounds);
+        let io = job.and_then(|_| load.batch(index, &bounds));
+        found[index] = Response { job, io };
+        bounds[index] = found[index].bound_ns();
     }
     found
+}
+
+/// The bounds of some tasks; those of others may be missing. Tasks of high levels take least work.
+///
+/// Lower levels affect a task only by how often they come while it waits. If their shortest and
+/// their longest bounds give the same result, no bound between them changes it.
+pub fn bounds_of(device: &Device, set: &TaskSet, wanted: &[usize]) -> Bounds {
+    let load = Load::new(device, set);
+    let level_max = wanted.iter().map(|index| set.tasks[*index].level).max().unwrap_or(0);
+    let longest = load.bounds(level_max, None, ROUNDS_MAX);
+    if load.depends_on_lower(level_max) {
+        let shortest = load.bounds(level_max, Some(0), ROUNDS_MAX);
+        if wanted.iter().any(|index| shortest[*index] != longest[*index]) {
+            return load.bounds(LEVELS, None, ROUNDS_MAX);
+        }
+    }
+    longest
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The number of windows that were analyzed: most of the work.
+    pub static WINDOWS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// The load of each request on the device.
@@ -123,6 +141,12 @@ struct Load<'a> {
     background: Vec<Work>,
     /// The same for a lane, whose commands k2 does not cut.
     lane: Vec<Work>,
+    /// For each level: the commands of tasks below it that can block for longer than all others.
+    lower: Vec<Vec<(usize, Work)>>,
+    /// For each level: the commands that can block longest if there is only one.
+    single: Vec<Vec<Work>>,
+    /// For each level: the cost of an interruption between adjacent pieces of a request.
+    jumps: Vec<Work>,
     flush: Work,
     /// The largest write into the cache, in KiB; 0: none.
     write_kib_max: u64,
@@ -176,13 +200,58 @@ impl<'a> Load<'a> {
             commands,
             background,
             lane,
+            lower: Vec::new(),
+            single: Vec::new(),
+            jumps: Vec::new(),
             flush,
             write_kib_max,
             flushed_ns: 0,
             declared,
         };
+        load.lower = (0..LEVELS).map(|level| load.lower(level)).collect();
+        let single = |lower: &Vec<(usize, Work)>| {
+            let nothing = Work::default();
+            not_within(lower.iter().map(|(_, part)| part).chain(load.others()).chain([&nothing]))
+        };
+        load.single = load.lower.iter().map(single).collect();
+        load.jumps = (0..LEVELS).map(|level| load.jump_after_others(level)).collect();
         load.flushed_ns = load.flushed_ns();
         load
+    }
+
+    /// The tasks up to a level, the highest level first.
+    fn order(&self, level_max: u64) -> Vec<usize> {
+        let tasks = &self.set.tasks;
+        let mut order: Vec<usize> =
+            (0..tasks.len()).filter(|index| tasks[*index].level <= level_max).collect();
+        order.sort_by_key(|index| tasks[*index].level);
+        order
+    }
+
+    /// The bounds of the tasks up to a level, with the bound `below` of all other tasks.
+    ///
+    /// The number of other tasks' requests in a window depends on the bounds of these tasks. So all
+    /// bounds are computed again with the known ones, until none changes.
+    fn bounds(&self, level_max: u64, below: Option<u64>, rounds_max: usize) -> Bounds {
+        let first = |task: &Task| below.filter(|_| task.level > level_max);
+        let mut found: Bounds = self.set.tasks.iter().map(first).collect();
+        let order = self.order(level_max);
+        for _ in 0..rounds_max {
+            let before = found.clone();
+            for index in &order {
+                found[*index] = self.job(*index, &found).map(|terms| terms.sum());
+            }
+            if found == before {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Whether tasks up to a level may depend on bounds of tasks below it.
+    fn depends_on_lower(&self, level_max: u64) -> bool {
+        let levels = self.lower.iter().take(level_max as usize + 1);
+        levels.flatten().any(|(index, _)| self.set.tasks[*index].level > level_max)
     }
 
     /// The longest time of a flush. It waits for the commands in the device, and for the previous
@@ -204,7 +273,7 @@ impl<'a> Load<'a> {
     }
 
     /// The longest response in any number of successive jobs, each of which delays the next.
-    fn job(&self, index: usize, found: &[Response]) -> Option<Terms> {
+    fn job(&self, index: usize, found: &[Option<u64>]) -> Option<Terms> {
         let task = &self.set.tasks[index];
         let (period_ns, jitter_ns) = (task.period_us * 1_000, task.jitter_us * 2_000);
         let mut longest: Option<Terms> = None;
@@ -228,7 +297,7 @@ impl<'a> Load<'a> {
 
     /// The share of the time, in the long run and without stalls, for a task's jobs and everything
     /// they wait for, if each job delays the next. Above 1 they pile up.
-    fn share(&self, index: usize, found: &[Response]) -> f64 {
+    fn share(&self, index: usize, found: &[Option<u64>]) -> f64 {
         let task = &self.set.tasks[index];
         let period_ns = task.period_us as f64 * 1e3;
         let waits = (task.batches() * self.waits[index]) as f64;
@@ -238,7 +307,7 @@ impl<'a> Load<'a> {
         };
         let met = |other: usize| {
             let at_waits = waits * self.set.tasks[other].at_once as f64;
-            if found[other].job.is_some() { come(other).min(at_waits) } else { at_waits }
+            if found[other].is_some() { come(other).min(at_waits) } else { at_waits }
         };
         let whole_ns = |other: usize| self.whole[other].ns as f64;
         let of_task = |other: usize| match self.set.tasks[other].level.cmp(&task.level) {
@@ -249,12 +318,10 @@ impl<'a> Load<'a> {
         };
         let tasks_ns: f64 = (0..self.set.tasks.len()).map(of_task).sum();
         let places = waits * self.blocking_max(index) as f64;
-        let lower = self.lower_tasks(index);
-        let lower = lower.flat_map(|other| self.parts[other].iter().map(move |part| (part, other)));
+        let lower = self.lower[task.level as usize].iter();
         let mut blocking: Vec<(u64, f64)> =
-            lower.map(|(part, other)| (part.ns, met(other))).collect();
-        let others = self.background.iter().chain(&self.lane);
-        blocking.extend(others.map(|command| (command.ns, places)));
+            lower.map(|(other, part)| (part.ns, met(*other))).collect();
+        blocking.extend(self.others().map(|command| (command.ns, places)));
         blocking.sort_unstable_by_key(|(ns, _)| std::cmp::Reverse(*ns));
         let mut left = places;
         let blocking_ns = blocking.into_iter().fold(0.0, |sum, (ns, count)| {
@@ -270,19 +337,25 @@ impl<'a> Load<'a> {
 
     /// The longest time of this number of successive jobs of a task, with the longest blocking.
     /// `from_ns`: the time of fewer jobs.
-    fn window(&self, index: usize, jobs: u64, from_ns: u64, found: &[Response]) -> Option<Terms> {
+    fn window(
+        &self,
+        index: usize,
+        jobs: u64,
+        from_ns: u64,
+        found: &[Option<u64>],
+    ) -> Option<Terms> {
         let task = &self.set.tasks[index];
         let window = Window { ios: jobs * task.ios, batches: jobs * task.batches(), from_ns };
         self.longest(index, &window, found)
     }
 
     /// The same for one batch of I/Os.
-    fn batch(&self, index: usize, found: &[Response]) -> Option<Terms> {
+    fn batch(&self, index: usize, found: &[Option<u64>]) -> Option<Terms> {
         let ios = self.set.tasks[index].at_once;
         self.longest(index, &Window { ios, batches: 1, from_ns: 0 }, found)
     }
 
-    fn longest(&self, index: usize, window: &Window, found: &[Response]) -> Option<Terms> {
+    fn longest(&self, index: usize, window: &Window, found: &[Option<u64>]) -> Option<Terms> {
         if self.declared.is_some()
             || self.blocking_max(index) > 1
             || window.batches * self.waits[index] > 1
@@ -291,9 +364,7 @@ impl<'a> Load<'a> {
         }
         // Each single command is tried, because a short write may stall the flash.
         let mut longest = Terms::default();
-        let nothing = Work::default();
-        let others = self.background.iter().chain(&self.lane).chain([&nothing]);
-        for command in self.lower(index).chain(others) {
+        for command in &self.single[self.set.tasks[index].level as usize] {
             let terms = self.window_with(index, window, Some(*command), found)?;
             if longest.sum() < terms.sum() {
                 longest = terms;
@@ -309,8 +380,10 @@ impl<'a> Load<'a> {
         index: usize,
         window: &Window,
         blocking: Option<Work>,
-        found: &[Response],
+        found: &[Option<u64>],
     ) -> Option<Terms> {
+        #[cfg(test)]
+        WINDOWS.with(|count| count.set(count.get() + 1));
         let task = &self.set.tasks[index];
         let waits = window.batches * self.waits[index];
         let last_ns = match (self.waits[index], &self.declared) {
@@ -357,15 +430,15 @@ impl<'a> Load<'a> {
 
     /// The number of a task's jobs that can be active in a window whose last request starts after
     /// `start_ns`. None: its bound is unknown.
-    fn jobs_in(&self, index: usize, start_ns: u64, found: &[Response]) -> Option<u64> {
+    fn jobs_in(&self, index: usize, start_ns: u64, found: &[Option<u64>]) -> Option<u64> {
         let task = &self.set.tasks[index];
-        let carried_ns = found[index].job?.sum();
+        let carried_ns = found[index]?;
         let from_ns = start_ns.saturating_add(carried_ns).saturating_add(task.jitter_us * 2_000);
         Some(from_ns / (task.period_us * 1_000) + 1)
     }
 
     /// The number of a task's I/Os that can be in a window, if there is at most one batch per wait.
-    fn ios_met(&self, index: usize, waits: u64, start_ns: u64, found: &[Response]) -> u64 {
+    fn ios_met(&self, index: usize, waits: u64, start_ns: u64, found: &[Option<u64>]) -> u64 {
         let task = &self.set.tasks[index];
         let at_waits = waits.saturating_mul(task.at_once);
         let jobs = self.jobs_in(index, start_ns, found);
@@ -374,21 +447,25 @@ impl<'a> Load<'a> {
 
     /// The work of the same level: at each wait of the task, each other thread of its level has at
     /// most one batch in front.
-    fn same_level(&self, index: usize, waits: u64, start_ns: u64, found: &[Response]) -> Work {
+    fn same_level(&self, index: usize, waits: u64, start_ns: u64, found: &[Option<u64>]) -> Work {
         let level = self.set.tasks[index].level;
         let others = (0..self.set.tasks.len())
             .filter(|other| *other != index && self.set.tasks[*other].level == level);
         others.map(|other| self.whole[other] * self.ios_met(other, waits, start_ns, found)).sum()
     }
 
-    fn lower_tasks(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
-        let level = self.set.tasks[index].level;
-        (0..self.set.tasks.len()).filter(move |other| self.set.tasks[*other].level > level)
+    /// The commands that are no task's.
+    fn others(&self) -> impl Iterator<Item = &Work> {
+        self.background.iter().chain(&self.lane)
     }
 
-    /// Requests of lower levels.
-    fn lower(&self, index: usize) -> impl Iterator<Item = &Work> {
-        self.lower_tasks(index).flat_map(|other| &self.parts[other])
+    /// Others can be at every place, so a task's command that exceeds none of them adds nothing.
+    fn lower(&self, level: u64) -> Vec<(usize, Work)> {
+        let below = self.set.tasks.iter().zip(&self.parts).enumerate();
+        let below = below.filter(|(_, (task, _))| task.level > level);
+        let parts =
+            below.flat_map(|(index, (_, parts))| parts.iter().map(move |part| (index, *part)));
+        parts.filter(|(_, part)| !self.others().any(|other| part.is_within(other))).collect()
     }
 
     /// The number of commands of lower levels and of the background that can be in the device when
@@ -402,14 +479,12 @@ impl<'a> Load<'a> {
 
     /// The work that blocks the task in all its waits: the longest times together with the largest
     /// writes, of at most as many tasks as come in the window.
-    fn blocking(&self, index: usize, waits: u64, start_ns: u64, found: &[Response]) -> Work {
+    fn blocking(&self, index: usize, waits: u64, start_ns: u64, found: &[Option<u64>]) -> Work {
         let places = waits.saturating_mul(self.blocking_max(index));
-        let of_task = |other: usize| {
-            let ios = self.ios_met(other, waits, start_ns, found);
-            self.parts[other].iter().map(move |part| (part, ios))
-        };
-        let others = self.background.iter().chain(&self.lane).map(|command| (command, places));
-        let most = most_of(self.lower_tasks(index).flat_map(of_task).chain(others), places);
+        let lower = self.lower[self.set.tasks[index].level as usize].iter();
+        let lower = lower.map(|(other, part)| (part, self.ios_met(*other, waits, start_ns, found)));
+        let others = self.others().map(|command| (command, places));
+        let most = most_of(lower.chain(others), places);
         let Some(declared) = &self.declared else { return most };
         // Only the end of each command blocks, but it may include a stall.
         let blocks_ns = declared.blocks_ns[index].saturating_mul(self.waits_blocked(index, waits));
@@ -425,8 +500,8 @@ impl<'a> Load<'a> {
 
     /// Requests of higher levels that come until the last request starts, and those of unfinished
     /// jobs from before the window. None: they pile up.
-    fn higher_levels(&self, level: u64, start_ns: u64, found: &[Response]) -> Option<Work> {
-        let jump = self.jump_after_others(level);
+    fn higher_levels(&self, level: u64, start_ns: u64, found: &[Option<u64>]) -> Option<Work> {
+        let jump = self.jumps[level as usize];
         let mut sum = Work::default();
         for (index, task) in self.set.tasks.iter().enumerate() {
             if task.level < level {
@@ -451,7 +526,7 @@ impl<'a> Load<'a> {
         let (distance_ns, carried_ns) = (distance_us * 1_000, self.flushed_ns);
         let came = start_ns.saturating_add(carried_ns) / distance_ns + 1;
         // One may be in progress when the window begins, and one may wait for it.
-        (self.flush + self.jump_after_others(level)) * came.min(start_ns / distance_ns + 3)
+        (self.flush + self.jumps[level as usize]) * came.min(start_ns / distance_ns + 3)
     }
 
     /// Background that is served before real-time, because it has waited for too long.
@@ -462,7 +537,8 @@ impl<'a> Load<'a> {
         }
         // Background that blocks, because it was in the device when the window began, waits again
         // from its end. Otherwise only lower levels can block.
-        let at_once = u64::from(self.lower_tasks(index).next().is_some());
+        let level = self.set.tasks[index].level;
+        let at_once = u64::from(self.set.tasks.iter().any(|other| other.level > level));
         let pieces = start_ns / wait_ns + at_once;
         if pieces == 0 {
             return Work::default();
@@ -474,29 +550,13 @@ impl<'a> Load<'a> {
             // While the task waits, each forced request is cut for it. The rest that continues
             // afterwards jumps back.
             Some(declared) => {
-                let jump = self.jump_after_others(self.set.tasks[index].level);
+                let jump = self.jumps[level as usize];
                 (longest_ns.min(declared.blocks_ns[index]), jump.ns)
             }
         };
         let window_ns = start_ns.saturating_sub((1 - at_once) * wait_ns);
         Work { ns: forced_ns(window_ns, wait_ns, piece_ns, jump_ns), ..most }
     }
-}
-
-/// The longest time of forced pieces, each followed by a jump. Each starts at least `wait_ns` after
-/// the end of the previous one, and the last one starts in the window. So all except the last take
-/// at most the window minus these waits.
-fn forced_ns(window_ns: u64, wait_ns: u64, piece_ns: u64, jump_ns: u64) -> u64 {
-    let pieces_max = window_ns / wait_ns + 1;
-    let of = |pieces: u64| {
-        let rest_ns = window_ns - (pieces - 1) * wait_ns;
-        let all_ns = pieces.saturating_mul(piece_ns).min(piece_ns.saturating_add(rest_ns));
-        all_ns.saturating_add(pieces.saturating_mul(jump_ns))
-    };
-    // The time grows up to the number that fit at full length. More of them are shorter, but jump.
-    let longest = window_ns / wait_ns.saturating_add(piece_ns) + 1;
-    let counts = [longest, longest + 1, pieces_max].map(|pieces| of(pieces.min(pieces_max)));
-    counts.into_iter().fold(0, u64::max)
 }
 
 impl Declared {
@@ -529,57 +589,4 @@ struct Window {
     ios: u64,
     batches: u64,
     from_ns: u64,
-}
-
-/// The highest value, per property, that `places` commands can have: of time, of KiB written, and
-/// so on. Each command has a number of copies.
-fn most_of<'a>(commands: impl Iterator<Item = (&'a Work, u64)>, places: u64) -> Work {
-    let commands: Vec<(&Work, u64)> = commands.collect();
-    let most = |what: fn(&Work) -> u64| {
-        let mut found: Vec<(u64, u64)> =
-            commands.iter().map(|(command, count)| (what(command), *count)).collect();
-        found.sort_unstable_by(|a, b| b.cmp(a));
-        let mut left = places;
-        found.into_iter().fold(0_u64, |sum, (each, count)| {
-            let taken = count.min(left);
-            left -= taken;
-            sum.saturating_add(each.saturating_mul(taken))
-        })
-    };
-    Work {
-        ns: most(|work| work.ns),
-        written_kib: most(|work| work.written_kib),
-        cached_kib: most(|work| work.cached_kib),
-        cached_writes: most(|work| work.cached_writes),
-        flushes: 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::forced_ns;
-
-    /// The longest time of any number of pieces, each as long as the window allows, found by trying
-    /// all lengths.
-    fn tried(window: u64, wait: u64, piece: u64, jump: u64) -> u64 {
-        let after = |length: u64| match window.checked_sub(length + wait) {
-            Some(left) => length + tried(left, wait, piece, jump),
-            None => length,
-        };
-        jump + (0..=piece).map(after).fold(0, u64::max)
-    }
-
-    #[test]
-    fn no_sequence_of_forced_pieces_takes_longer() {
-        for window in 0..13 {
-            for (wait, piece, jump) in [(1, 0, 0), (1, 3, 2), (2, 1, 0), (3, 2, 1), (4, 5, 7)] {
-                let bound = forced_ns(window, wait, piece, jump);
-                assert_eq!(
-                    bound,
-                    tried(window, wait, piece, jump),
-                    "{window} {wait} {piece} {jump}"
-                );
-            }
-        }
-    }
 }

@@ -6,12 +6,12 @@
 //! occur, with the reason, before the tasks run.
 //!
 //! [`device`] computes how long a command can take; [`tasks`] has the tasks' requests and k2's
-//! knobs. `commands` turns a request into commands, and [`analysis`] adds up its waits. [`advice`]
-//! finds the change of k2 or of a task that shortens a bound most. [`buffer`] computes the buffer
-//! that a program needs if no change helps. [`declared`] makes the declarations on which a bound
-//! depends, and [`share`] estimates their cost for the background. [`search`] looks for the knobs
-//! that cost it least. `docs/reference/bound.md` has the mathematics and its sources. There is no
-//! I/O and no clock here; times are whole nanoseconds.
+//! knobs. `commands` turns a request into commands, and [`analysis`] adds up its waits with
+//! `longest`. [`advice`] finds the change of k2 or of a task that shortens a bound most. [`buffer`]
+//! computes the buffer that a program needs if no change helps. [`declared`] makes the declarations
+//! on which a bound depends, and [`share`] estimates their cost for the background. [`search`] looks
+//! for the knobs that cost it least. `docs/reference/bound.md` has the mathematics and its sources.
+//! There is no I/O and no clock here; times are whole nanoseconds.
 
 pub mod advice;
 pub mod analysis;
@@ -20,6 +20,7 @@ mod commands;
 pub mod declared;
 pub mod device;
 mod fault;
+mod longest;
 pub mod search;
 pub mod share;
 pub mod tasks;

@@ -19,6 +19,17 @@ pub struct Work {
     pub flushes: u64,
 }
 
+impl Work {
+    /// Whether it exceeds the other one in no way.
+    pub(crate) fn is_within(&self, other: &Work) -> bool {
+        self.ns <= other.ns
+            && self.written_kib <= other.written_kib
+            && self.cached_kib <= other.cached_kib
+            && self.cached_writes <= other.cached_writes
+            && self.flushes <= other.flushes
+    }
+}
+
 impl Add for Work {
     type Output = Work;
 
