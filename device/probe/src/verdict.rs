@@ -4,10 +4,13 @@
 //! It follows from a profile. The program writes blocks one after the other. Each is durable before
 //! the next: commands, and a flush if the card has a volatile cache. Pauses come as close together
 //! and last as long as the probe has met them at worst.
+//!
+//! A card may work on several stripes of a large command at once. Its profile has only limits of such
+//! a command's time, so there are two rates. Between them the answer is unknown.
 
 use serde::Serialize;
 
-use crate::profile::Profile;
+use crate::profile::{Profile, Seen};
 
 const NS_PER_S: f64 = 1e9;
 
@@ -17,6 +20,8 @@ pub enum Answer {
     /// With two blocks: one is filled while the other is written.
     Holds,
     HoldsWithBuffer,
+    /// The profile does not say how long commands of this size take.
+    Unknown,
     DoesNotHold,
 }
 
@@ -30,10 +35,30 @@ pub struct Verdict {
     pub usual_kib_s: u64,
     /// The same if all pauses are as the worst ones.
     pub least_kib_s: u64,
+    /// The same if commands larger than `exact_kib` are all shorter by `faster_percent`.
+    pub most_kib_s: u64,
     /// The longest time in which no block becomes durable.
     pub longest_ns: u64,
     /// What the program has to keep meanwhile, with the block that it fills.
     pub buffer_kib: u64,
+}
+
+/// Commands of more than `exact_kib` take less, by this share of their time.
+#[derive(Clone, Copy)]
+struct Faster {
+    exact_kib: u64,
+    share: f64,
+}
+
+impl Faster {
+    const NONE: Faster = Faster { exact_kib: 0, share: 0.0 };
+
+    /// The largest share that the profile allows, which has whole percent.
+    fn most(seen: &Seen) -> Faster {
+        let share = |percent: u64| ((percent as f64 + 0.5) / 100.0).min(1.0);
+        let share = seen.faster_percent.map_or(0.0, share);
+        Faster { exact_kib: seen.exact_kib.unwrap_or(0), share }
+    }
 }
 
 /// Of one block.
@@ -46,22 +71,23 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(profile: &Profile, block_kib: u64) -> Option<Cost> {
+    fn of(profile: &Profile, block_kib: u64, faster: Faster) -> Option<Cost> {
         let write = &profile.write.as_ref()?.cost;
-        let commands = block_kib.div_ceil(profile.limits.max_sectors_kb.max(4));
+        let command_kib = profile.limits.max_sectors_kb.max(4);
+        let commands = block_kib.div_ceil(command_kib);
         let bus_per_kib_ns = profile.card.bus_per_kib_ns.unwrap_or(0);
         let flush_ns = profile.flush.as_ref().map_or(0, |flush| flush.base_ns);
-        let usual_ns = commands * (write.base_ns + write.jump_ns)
-            + block_kib * (write.per_kib_ns + bus_per_kib_ns)
-            + flush_ns;
+        let command_ns = |kib: u64| {
+            let ns = write.base_ns + write.jump_ns + kib * (write.per_kib_ns + bus_per_kib_ns);
+            ns as f64 * if kib > faster.exact_kib { 1.0 - faster.share } else { 1.0 }
+        };
+        let last_kib = block_kib - (commands - 1) * command_kib;
+        let whole_ns = (commands - 1) as f64 * command_ns(command_kib);
+        let usual_ns = whole_ns + command_ns(last_kib) + flush_ns as f64;
         let slow_share = profile.slow.as_ref().map_or(0.0, |slow| {
             slow.length_us as f64 / slow.period_us.max(slow.length_us).max(1) as f64
         });
-        Some(Cost {
-            usual_ns: usual_ns as f64,
-            slow_ns: (usual_ns + commands * write.slow_ns) as f64,
-            slow_share,
-        })
+        Some(Cost { usual_ns, slow_ns: usual_ns + (commands * write.slow_ns) as f64, slow_share })
     }
 
     /// Between slow states and in them, as long as these last.
@@ -75,7 +101,8 @@ impl Cost {
 pub fn verdict(profile: &Profile, rate_kib_s: u64, block_kib: u64) -> Option<Verdict> {
     let write = profile.write.as_ref()?;
     let seen = profile.seen.write.as_ref()?;
-    let cost = Cost::of(profile, block_kib)?;
+    let cost = Cost::of(profile, block_kib, Faster::NONE)?;
+    let shortest = Cost::of(profile, block_kib, Faster::most(seen))?;
     let block = block_kib as f64;
     let per_block = |ns: u64, kib: u64| if kib > 0 { ns as f64 * block / kib as f64 } else { 0.0 };
     let pauses_ns = per_block(write.pause_ns, write.pause_kib);
@@ -84,6 +111,7 @@ pub fn verdict(profile: &Profile, rate_kib_s: u64, block_kib: u64) -> Option<Ver
     let worst_ns = worst_ns.max(pauses_ns);
     let kib_s = |ns: f64| block * NS_PER_S / ns;
     let least_kib_s = kib_s(cost.mean_ns() + worst_ns);
+    let most_kib_s = kib_s(shortest.mean_ns() + worst_ns);
     let slow_kib_s = kib_s(cost.slow_ns + worst_ns);
     let flush_ns = profile.flush.as_ref().map_or(0, |flush| flush.base_ns);
     let longest_ns = (seen.longest_ns + flush_ns).max(pause_ns_max + cost.slow_ns.ceil() as u64);
@@ -93,7 +121,8 @@ pub fn verdict(profile: &Profile, rate_kib_s: u64, block_kib: u64) -> Option<Ver
     let behind = rate * longest_ns as f64 / NS_PER_S + (rate - slow_kib_s).max(0.0) * slow_s;
     let buffer_kib = behind.ceil() as u64 + block_kib;
     let answer = match buffer_kib {
-        _ if rate > least_kib_s => Answer::DoesNotHold,
+        _ if rate > most_kib_s => Answer::DoesNotHold,
+        _ if rate > least_kib_s => Answer::Unknown,
         few if few <= 2 * block_kib => Answer::Holds,
         _ => Answer::HoldsWithBuffer,
     };
@@ -103,6 +132,7 @@ pub fn verdict(profile: &Profile, rate_kib_s: u64, block_kib: u64) -> Option<Ver
         block_kib,
         usual_kib_s: kib_s(cost.mean_ns() + pauses_ns) as u64,
         least_kib_s: least_kib_s as u64,
+        most_kib_s: most_kib_s as u64,
         longest_ns,
         buffer_kib,
     })

@@ -33,7 +33,7 @@ use target::WriteTarget;
 const HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error, an invalid profile, or the target \
 of --write is in use or holds data (nothing was changed); 130 interrupted. With --compare, 0 means \
 that the profiles do not differ, and 3 that they do; with --verdict, 0 that the card holds the rate, \
-and 3 that it does not, or that writes were not measured. Knobs are restored and a created \
+and 3 that it does not, that this is unknown, or that writes were not measured. Knobs are restored and a created \
 file is removed, except after SIGKILL. After SIGKILL, the next run restores the knobs.";
 
 /// Of all that is measured, by --quick and without.

@@ -30,7 +30,8 @@ pub fn run(path: &Path, rate_kib_s: u64, block_kib: u64, json: bool) -> Result<S
         return Err(Failure::with(Status::Flawed)(text));
     };
     print(&if json { document(&profile, &found, seen) } else { page(&profile, &found, seen) })?;
-    Ok(if found.answer == Answer::DoesNotHold { Status::Flawed } else { Status::Done })
+    let holds = !matches!(found.answer, Answer::DoesNotHold | Answer::Unknown);
+    Ok(if holds { Status::Done } else { Status::Flawed })
 }
 
 fn document(profile: &Profile, found: &Verdict, seen: &Seen) -> String {
@@ -54,8 +55,22 @@ fn answer(found: &Verdict) -> String {
         Answer::HoldsWithBuffer => {
             format!("holds {rate} KiB/s with a buffer of {} KiB", found.buffer_kib)
         }
+        Answer::Unknown => {
+            let (least, most) = (found.least_kib_s, found.most_kib_s);
+            format!("unknown for {rate} KiB/s: it writes {least} to {most} KiB/s in such blocks")
+        }
         Answer::DoesNotHold => format!("does not hold {rate} KiB/s, but {}", found.least_kib_s),
     }
+}
+
+/// How to get an answer where the profile has none.
+fn find_out(found: &Verdict, seen: &Seen) -> String {
+    let (rate, block) = (found.rate_kib_s, found.block_kib);
+    let exact = seen.exact_kib.filter(|kib| *kib > 0);
+    let smaller = exact.map_or(String::new(), |kib| {
+        format!("; or ask for --block {kib} or less, whose time the profile has")
+    });
+    format!("write {rate} KiB/s to the card in durable blocks of {block} KiB{smaller}")
 }
 
 fn page(profile: &Profile, found: &Verdict, seen: &Seen) -> String {
@@ -71,6 +86,10 @@ fn page(profile: &Profile, found: &Verdict, seen: &Seen) -> String {
     let block = format!("blocks of {} KiB, each durable", found.block_kib);
     say("it writes", format!("{} KiB/s in {block}", found.usual_kib_s));
     say("", format!("{} KiB/s if all pauses are as the worst ones", found.least_kib_s));
+    if found.answer == Answer::Unknown {
+        say("reason", "the profile has only limits of the time of such large commands".into());
+        say("find out", find_out(found, seen));
+    }
     let longest_ms = found.longest_ns as f64 / 1e6;
     say("it stalls", format!("for {longest_ms:.1} ms at most, as measured"));
     for (at, line) in of_seen("write", seen).into_iter().enumerate() {

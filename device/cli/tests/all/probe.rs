@@ -94,6 +94,24 @@ fn a_page_says_that_the_times_of_some_sizes_are_too_long() {
 }
 
 #[test]
+fn a_rate_is_unknown_if_only_the_shortest_times_of_the_profile_hold_it() {
+    let keys = "[seen.write]\nexact_kib = 16\nfaster_percent = 63\n";
+    let striped = profile().replace("[seen.write]\n", keys);
+    let (status, page) = judged(&striped, &["--rate", "50000"]);
+    assert_eq!(status, Some(3), "{page}");
+    for part in ["unknown for 50000 KiB/s: it writes ", "reason", "--block 16 or less"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let (status, text) = judged(&striped, &["--rate", "50000", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &document["verdict"]["answer"]), (Some(3), &"unknown".into()));
+    let (status, page) = judged(&striped, &["--rate", "1000000"]);
+    assert!(status == Some(3) && page.contains("does not hold 1000000 KiB/s"), "{page}");
+    let (status, page) = judged(&profile(), &["--rate", "50000"]);
+    assert!(status == Some(3) && page.contains("does not hold 50000 KiB/s"), "{page}");
+}
+
+#[test]
 fn the_reference_page_shows_what_a_verdict_prints() {
     let page = std::fs::read_to_string(format!("{ROOT}/docs/reference/steady-probe.md")).unwrap();
     let (_, block) = page.split_once("```\n$ steady probe --verdict ").unwrap();

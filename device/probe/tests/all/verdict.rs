@@ -73,6 +73,40 @@ fn a_cache_that_loses_data_needs_a_flush_per_block() {
     assert_eq!(of(&card, 1).usual_kib_s, 32_000);
 }
 
+/// The long time of a block, 1 ms, is that of one unit. With several it takes 60 % less at most.
+fn striped(exact_kib: u64) -> Profile {
+    let mut card = profile();
+    let seen = card.seen.write.as_mut().unwrap();
+    (seen.exact_kib, seen.faster_percent) = (Some(exact_kib), Some(60));
+    card
+}
+
+#[test]
+fn a_rate_between_the_times_of_one_unit_and_of_several_is_unknown() {
+    let card = striped(16);
+    let found = of(&card, 100_000);
+    assert_eq!((found.answer, found.least_kib_s), (Answer::Unknown, 64_000));
+    assert_eq!(of(&card, 60_000).answer, Answer::Holds);
+    // 64 KiB in 395 us; the percent are rounded.
+    assert_eq!(found.most_kib_s, 162_025);
+    assert_eq!(of(&card, 162_025).answer, Answer::Unknown);
+    assert_eq!(of(&card, 162_026).answer, Answer::DoesNotHold);
+}
+
+#[test]
+fn only_commands_above_the_exact_size_may_be_faster() {
+    assert_eq!(of(&striped(64), 64_001).answer, Answer::DoesNotHold);
+    assert_eq!(of(&striped(0), 64_001).answer, Answer::Unknown);
+    let mut card = striped(32);
+    card.limits.max_sectors_kb = 48;
+    // One of 840 us at most, and one of 16 KiB, which takes 520 us.
+    let found = of(&card, 64_000);
+    assert_eq!((found.answer, found.least_kib_s), (Answer::Unknown, 47_058));
+    assert_eq!(found.most_kib_s, (64.0 / (840e-6 * 0.395 + 520e-6)) as u64);
+    card.limits.max_sectors_kb = 32;
+    assert_eq!(of(&card, 64_000).answer, Answer::DoesNotHold);
+}
+
 #[test]
 fn without_writes_there_is_no_verdict() {
     let mut card = profile();
@@ -90,6 +124,7 @@ proptest! {
         let [slower, faster] = [rate, rate + 1].map(|rate| verdict(&card, rate, block).unwrap());
         prop_assert!(slower.buffer_kib <= faster.buffer_kib);
         prop_assert!(slower.answer != Answer::DoesNotHold || faster.answer == Answer::DoesNotHold);
+        prop_assert!(slower.answer != Answer::Unknown && slower.least_kib_s == slower.most_kib_s);
     }
 }
 
