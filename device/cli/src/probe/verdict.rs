@@ -84,7 +84,8 @@ fn page(profile: &Profile, found: &Verdict, seen: &Seen) -> String {
         }
     }
     let block = format!("blocks of {} KiB, each durable", found.block_kib);
-    say("it writes", format!("{} KiB/s in {block}", found.usual_kib_s));
+    let or_more = if found.most_kib_s > found.least_kib_s { " or more" } else { "" };
+    say("it writes", format!("{} KiB/s{or_more} in {block}", found.usual_kib_s));
     say("", format!("{} KiB/s if all pauses are as the worst ones", found.least_kib_s));
     if found.answer == Answer::Unknown {
         say("reason", "the profile has only limits of the time of such large commands".into());
