@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Run the Rust tests of the crates that changed since they passed: a part of `make test`.
 
-By hand: build/venv/bin/python tests/rust_part.py, called by scripts/test with the same random
-inputs each time. A crate has changed if a file of it, of a crate that it or its tests are built of,
-or of what its tests read has changed, or this machine (crates.py, verdicts.py). With
-STEADYIO_TEST_CACHE=0 or another PROPTEST_RNG_SEED all crates are tested, and no result is kept.
+Called by scripts/test with the command that runs cargo nextest. A crate has changed if a file of
+it has, or of a crate that it or its tests are built of, or of what its tests read, or this machine
+(crates.py, verdicts.py). With STEADYIO_TEST_CACHE=0 or another PROPTEST_RNG_SEED all crates are
+tested, and no result is kept.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import crates
 import verdicts
-from steady_lab.paths import BUILD, PROJECT
 
 # Built by maturin; it has no Rust tests of its own.
 WITHOUT_TESTS = {"steadyio-python"}
+# Of the random inputs that scripts/test chooses: the same each time.
 SEED = "1"
 
 
@@ -41,30 +41,27 @@ def tested_crates() -> dict[str, Crate]:
     return found
 
 
-def run(names: list[str]) -> int:
+def run(nextest: list[str], names: list[str]) -> int:
     """Test these crates; return cargo's exit status.
 
     All are built: the features of a crate depend on the crates that are built with it.
     """
-    words = [str(BUILD / "venv" / "bin" / "cargo-nextest"), "nextest", "run", "--locked"]
-    words += ["--no-fail-fast", "--manifest-path", str(PROJECT / "device" / "Cargo.toml")]
-    words += ["--target-dir", str(BUILD / "cargo")]
-    words += ["-E", " | ".join(f"package({name})" for name in names)]
-    return subprocess.run(words, check=False).returncode
+    chosen = " | ".join(f"package({name})" for name in names)
+    return subprocess.run([*nextest, "-E", chosen], check=False).returncode
 
 
-def main() -> int:
-    """Return the exit status."""
-    seed = os.environ.setdefault("PROPTEST_RNG_SEED", SEED)
+def main(nextest: list[str]) -> int:
+    """Test what changed with the command `nextest`; return the exit status."""
     tested = tested_crates()
+    seed = os.environ["PROPTEST_RNG_SEED"]
     if os.environ.get("STEADYIO_TEST_CACHE") == "0" or seed != SEED:
-        return run(list(tested))
+        return run(nextest, list(tested))
     changed = [
         name
         for name, crate in tested.items()
         if not verdicts.is_key_kept(crate.manifest, crate.key)
     ]
-    status = run(changed) if changed else 0
+    status = run(nextest, changed) if changed else 0
     if status == 0:
         passed = [tested[name] for name in changed]
         verdicts.keep({one.manifest: (one.key, one.reads) for one in passed if one.key})
@@ -74,4 +71,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from linked_cache import cache_without
 from releases import RELEASES
 from steady_lab.errors import LabError
 from steady_lab.kernels import build as kernel_build
@@ -26,7 +27,7 @@ from steady_lab.kernels.build import (
 )
 from steady_lab.kernels.modules import CHARIO, K2, Module, build_module
 from steady_lab.kernels.source import KernelSource, find_source
-from steady_lab.paths import GUEST_KERNEL, PROJECT, cache_dir
+from steady_lab.paths import GUEST_KERNEL, PROJECT
 from steady_lab.root.root import build_root
 from steady_lab.root.sandbox import Place, build_sandbox, start_inside
 
@@ -41,13 +42,7 @@ def test_options_that_did_not_survive_are_named() -> None:
 
 @pytest.fixture
 def no_kernels(tmp_path: Path) -> Path:
-    """A cache with all that this machine's has, except for kernels."""
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    for path in cache_dir().iterdir():
-        if path.name != "kernels":
-            (cache / path.name).symlink_to(path)
-    return cache
+    return cache_without("kernels", tmp_path)
 
 
 def test_impossible_option_fails_before_compiling(

@@ -8,9 +8,9 @@
  * dispatch of the next, and learned times are not exact.
  */
 #define SOFTWARE_SHIFT 4
-/* Half as much of the time of a short piece, which is known from the last few commands. */
+/* For a short piece half as much is enough: the last few commands show its time. */
 #define SHORT_SHIFT 5
-/* The same of the time until the next request: a longer prediction has a larger error. */
+/* A part of the time until the next request is reserved, too: predictions have errors. */
 #define AHEAD_SHIFT 6
 /* If the device waits for real-time, a piece may end late by this part of rt_block_us. */
 #define LATE_SHIFT 2

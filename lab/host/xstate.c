@@ -11,7 +11,7 @@
  * guest cannot ask.
  *
  * UML fetches these registers when a process stops, and sets them before it goes on. Mostly they
- * are the same, and then the host is not asked to set them: that is a tenth of a guest's time.
+ * are the same; the host is asked to set them only if they differ.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

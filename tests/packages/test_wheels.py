@@ -13,8 +13,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from linked_cache import cache_without
 from steady_lab.kernels.build import LabKernel
-from steady_lab.paths import PROJECT, cache_dir
+from steady_lab.paths import PROJECT
 from steady_lab.tree import unpacked
 from verdicts import WITHOUT_STEADY
 
@@ -35,18 +36,8 @@ def installed_lab(folder: Path, *options: str | Path) -> Path:
     return environment / "bin" / "steady-lab"
 
 
-def cache_without_trees(folder: Path) -> Path:
-    """What this machine has downloaded and built, and none of the trees of wheels."""
-    cache = folder / "cache"
-    cache.mkdir()
-    for path in cache_dir().iterdir():
-        if path.name != "tree":
-            (cache / path.name).symlink_to(path)
-    return cache
-
-
 def test_the_lab_boots_a_kernel_with_k2_from_its_wheel(work: Path, base_kernel: LabKernel) -> None:
-    lab, cache = installed_lab(work), cache_without_trees(work)
+    lab, cache = installed_lab(work), cache_without("tree", work)
     command = ["boot", "--device", "experiments/devices/test-plain.toml", "--"]
     command += ["sh", "-c", "cat /sys/block/mmcblk0/queue/scheduler"]
     done = subprocess.run(
