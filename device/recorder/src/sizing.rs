@@ -8,7 +8,9 @@
 
 use std::time::Duration;
 
-use super::config::{BLOCK_BYTES, RecorderConfig, SEGMENTS, defaults, poll_of};
+use super::config::defaults;
+use super::config::limits::{BLOCK_BYTES, SEGMENTS, poll_of};
+use super::config::values::RecorderConfig;
 use super::mcap::layout::{
     ALIGN_BYTES, BLOCK_FRAMING_BYTES, HEAD_BYTES, Layout, NEARLY_FULL, block_bytes,
     block_overhead_bytes, chunk_index_bytes, message_bytes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the kernel's counters of a thread (how often it slept or was preempted), and sets its
-//! scheduling. The bench and the writer thread use it.
+//! Reads the kernel's counters of a thread (how often it slept or was preempted), sets its
+//! scheduling, and says why it did not start. The bench and the writer thread use it.
 //!
 //! A call that took long either slept (a voluntary switch: something blocked), was preempted (an
 //! involuntary switch, or time spent runnable but not running), or neither: interrupts, the
@@ -135,6 +135,19 @@ pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
     scheduling::set_io_priority(priority.class, priority.level)
 }
 
+/// Adds to an error the name of the thread, and the most frequent reason.
+pub fn not_started(thread: &'static str) -> impl Fn(io::Error) -> io::Error {
+    move |error| {
+        let hint = match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                " (a limit on threads: ulimit -u, or TasksMax= in systemd)"
+            }
+            _ => "",
+        };
+        io::Error::new(error.kind(), format!("cannot start {thread}: {error}{hint}"))
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -156,5 +169,13 @@ mod tests {
         assert!(steadyio_core::scheduling::set_fifo(100).is_err());
         assert!(set_cpu(100_000).is_err());
         assert!(set_io_priority(IoPriority { class: 7, level: 0 }).is_err());
+    }
+
+    #[test]
+    fn a_limit_on_threads_is_named() {
+        let says = |error| not_started("it")(io::Error::from_raw_os_error(error)).to_string();
+        let limit = "(a limit on threads: ulimit -u, or TasksMax= in systemd)";
+        assert!(says(libc::EAGAIN).ends_with(limit), "{}", says(libc::EAGAIN));
+        assert!(says(libc::EPERM).starts_with("cannot start it: Operation not permitted"));
     }
 }

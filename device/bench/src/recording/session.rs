@@ -21,10 +21,9 @@ use steadyio_recorder::ledger::Account;
 use steadyio_recorder::pool::making::make_directory;
 use steadyio_recorder::pool::meters::{Listener, Meters, RecordingState, WriterReport};
 use steadyio_recorder::pool::registry::Registry;
-use steadyio_recorder::pool::thread::not_started;
 use steadyio_recorder::pool::{Preparation, Recorder, StartError};
 use steadyio_recorder::source::{Record, Source, now_ns};
-use steadyio_recorder::task::{lock_process, process_cpu_ns, set_cpu};
+use steadyio_recorder::task::{lock_process, not_started, process_cpu_ns, set_cpu};
 
 use super::caller::{CallerReport, Gauge, Measuring, Sink, run};
 use super::place::{Filesystem, filesystem_of, named};

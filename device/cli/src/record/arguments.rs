@@ -19,9 +19,9 @@ use steadyio_recorder::pool::Preparation;
 use steadyio_recorder::source::{Periodic, Source};
 
 use super::input::{InputArguments, OpenInput};
+use super::messages::{failure, note};
 use super::named;
 use super::sizing::SizingArguments;
-use super::{failure, note};
 use crate::exit::{Failure, RECORD_HELP, Status};
 use crate::quantity::{duration, size};
 

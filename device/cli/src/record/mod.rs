@@ -6,6 +6,7 @@ mod arguments;
 mod encoding;
 mod input;
 mod live;
+mod messages;
 mod named;
 mod notify;
 mod peek;
@@ -22,9 +23,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
-use steadyio_bench::recording::recipes::flusher::FlusherError;
 use steadyio_bench::recording::result::{End, RecordingResult};
-use steadyio_bench::recording::session::{Live, Plan, SessionError, Watch};
+use steadyio_bench::recording::session::{Live, Plan, Watch};
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::control::server::ControlServer;
@@ -37,6 +37,7 @@ use self::account_log::{AccountLog, LINE_EVERY};
 pub use self::arguments::Arguments;
 use self::arguments::Prepared;
 use self::live::LiveLine;
+use self::messages::{failure, note};
 use self::notify::Notifier;
 use self::signal::IncidentSignal;
 use self::state::StateTeller;
@@ -117,24 +118,6 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 fn named_path(option: &str, path: Option<&Path>) -> String {
     format!("{option} {}", path.unwrap_or(Path::new("")).display())
-}
-
-/// Prints a message about a long operation.
-fn note(text: String) {
-    diagnostic!("steady: {text}");
-}
-
-fn failure(error: SessionError) -> Failure {
-    use steadyio_recorder::pool::StartError;
-    use steadyio_recorder::pool::files::PoolError;
-    let status = match &error {
-        SessionError::Start(StartError::Config(_) | StartError::Layout(_))
-        | SessionError::Endless(_)
-        | SessionError::Flusher(FlusherError::Refused { .. }) => Status::Usage,
-        SessionError::Start(StartError::Pool(PoolError::Stopped)) => Status::Interrupted,
-        _ => Status::Failed,
-    };
-    Failure { status, source: error.into() }
 }
 
 fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {

@@ -6,7 +6,7 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::config::RecorderConfig;
 use steadyio_recorder::pool::resize_pool;
 
-use super::{failure, note};
+use super::messages::{failure, note};
 use crate::exit::Failure;
 
 const SCHEMA: &str = "steadyio.recording-pool/1";

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::{
+use super::limits::{
     ConfigError, POLLS_PER_RING_MIN, RECORD_BYTES_MAX, RING_BYTES, RING_RECORDS_MIN,
     TOPIC_BYTES_MAX, within, wrong,
 };

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use super::{BLOCK_BYTES, ChannelConfig, MIB};
+use super::channel::ChannelConfig;
+use super::limits::{BLOCK_BYTES, MIB};
 use crate::ring::HEADER_BYTES;
 
 /// The time whose records a power cut may lose.

@@ -2,10 +2,10 @@
 //! Computes the memory of rings and blocks, and checks it against the limit of locked memory.
 //! `config` and `capi` call it.
 
-use super::{
-    BLOCK_BYTES, ChannelConfig, ConfigError, KIB, RING_RECORDS_MIN, RecorderConfig,
-    bytes_in_memory, defaults, wrong,
-};
+use super::channel::ChannelConfig;
+use super::defaults;
+use super::limits::{BLOCK_BYTES, ConfigError, KIB, RING_RECORDS_MIN, bytes_in_memory, wrong};
+use super::values::RecorderConfig;
 use crate::ring::HEADER_BYTES;
 use crate::sizing::buffers_bytes;
 use steadyio_core::memory::{available_bytes, lockable_bytes, locked_bytes, may_lock};

@@ -5,7 +5,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{ConfigError, RecorderConfig, Retention, SEGMENTS, within, wrong};
+use super::limits::{ConfigError, SEGMENTS, within, wrong};
+use super::values::{RecorderConfig, Retention};
 use crate::mcap::layout::Layout;
 use crate::mcap::names::is_segment;
 use crate::sizing::segments_for;

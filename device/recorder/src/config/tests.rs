@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+use std::time::Duration;
+
+use super::limits::*;
 use super::*;
 
 fn good() -> RecorderConfig {

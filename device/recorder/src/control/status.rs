@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::Control;
 use crate::ledger::Account;
-use crate::pool::ChannelStats;
 use crate::pool::meters::{Ended, RecordingState};
+use crate::pool::registry::ChannelStats;
 use crate::source::{now_ns, wall_ns};
 
 pub const SCHEMA: &str = "steadyio.status/1";

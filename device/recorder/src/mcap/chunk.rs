@@ -7,7 +7,6 @@
 use crc32fast::Hasher;
 
 use super::compression::Compressor;
-use super::encoder::Message;
 use super::index::{ChunkPlace, SegmentIndex};
 use super::layout::{ALIGN_BYTES, align_up};
 use super::private::BLOCK_RECORD_BYTES;
@@ -35,6 +34,27 @@ pub(super) fn put_head(
     put.u32(records_crc);
     put.string(compression);
     put.u64(stored_bytes);
+}
+
+/// A message to write.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    /// The position of the channel in the definitions.
+    pub channel: u16,
+    /// The number of the message on its channel. Lost messages count too, so a gap shows a loss.
+    pub sequence: u32,
+    /// The time at which it was appended.
+    pub log_time_ns: u64,
+    /// The time at which it was made.
+    pub publish_time_ns: u64,
+    /// The payload in one or two pieces, as a ring returns it; the second may be empty.
+    pub payload: [&'a [u8]; 2],
+}
+
+impl Message<'_> {
+    pub(super) fn payload_bytes(&self) -> usize {
+        self.payload[0].len() + self.payload[1].len()
+    }
 }
 
 /// The message index entry of one message.

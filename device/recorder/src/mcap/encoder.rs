@@ -32,6 +32,7 @@ use super::account::{
     put_ledger_entry, put_ledger_metadata, put_repeated,
 };
 use super::chunk::Chunk;
+pub use super::chunk::Message;
 use super::compression::{Compression, Compressor};
 use super::definitions::{ChannelSpec, DefinitionError, Definitions, Mark, SchemaSpec};
 use super::index::{MetadataPlace, SegmentIndex};
@@ -55,27 +56,6 @@ pub struct FileRange {
     /// The number of bytes of the buffer: a multiple of 4096, except for the tail of a growing
     /// file.
     pub bytes: usize,
-}
-
-/// A message to write.
-#[derive(Debug, Clone, Copy)]
-pub struct Message<'a> {
-    /// The position of the channel in the definitions.
-    pub channel: u16,
-    /// The number of the message on its channel. Lost messages count too, so a gap shows a loss.
-    pub sequence: u32,
-    /// The time at which it was appended.
-    pub log_time_ns: u64,
-    /// The time at which it was made.
-    pub publish_time_ns: u64,
-    /// The payload in one or two pieces, as a ring returns it; the second may be empty.
-    pub payload: [&'a [u8]; 2],
-}
-
-impl Message<'_> {
-    pub(super) fn payload_bytes(&self) -> usize {
-        self.payload[0].len() + self.payload[1].len()
-    }
 }
 
 /// The reason why a message was rejected.

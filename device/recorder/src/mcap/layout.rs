@@ -25,11 +25,8 @@ use super::wire::{
     MESSAGE_INDEX_ENTRY_BYTES, MESSAGE_INDEX_HEAD_BYTES, RECORD_HEAD_BYTES,
 };
 
-/// Blocks begin and end at multiples of this: direct I/O on common devices needs no larger
-/// alignment.
-pub const ALIGN_BYTES: usize = 4_096;
-/// The size of the first block of a file. It is fixed, because recycling rewrites it.
-pub const HEAD_BYTES: usize = ALIGN_BYTES;
+pub use super::private::{ALIGN_BYTES, HEAD_BYTES, Placement};
+
 /// The longest message: images and point clouds are shorter.
 pub const PAYLOAD_BYTES_LIMIT: usize = 64 << 20;
 /// A block is written at once from one buffer. A larger one makes no device faster.
@@ -47,15 +44,6 @@ pub const SEGMENT_BYTES_LIMIT: u64 = 1 << 40;
 
 /// A segment with this fraction of its room left is nearly full.
 pub const NEARLY_FULL: u64 = 8;
-
-/// Whether the file has a fixed size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// The file has its full size from the start, and may hold an earlier recording.
-    Recycled,
-    /// The file is empty at first, and grows to at most this size.
-    Growing,
-}
 
 /// The sizes of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,9 +13,13 @@
 //! - *gap*: covers the first bytes of a damaged block, so that readers from the start can skip it.
 //! - *seal*: precedes the data end, and names the life of this tail.
 
-use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
 use super::wire::{DIGITS_MAX, Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
 
+/// Blocks begin and end at multiples of this: direct I/O on common devices needs no larger
+/// alignment.
+pub const ALIGN_BYTES: usize = 4_096;
+/// The size of the first block of a file. It is fixed, because recycling rewrites it.
+pub const HEAD_BYTES: usize = ALIGN_BYTES;
 /// The version of the layout, in the life record and the metadata.
 pub const FORMAT_VERSION: u16 = 1;
 /// The version of segments whose chunks may be compressed. Programs that cannot read these must not
@@ -63,6 +67,15 @@ const _: () = assert!(
     MAGIC.len() + RECORD_HEAD_BYTES + 8 + PROFILE_BYTES_MAX + 32 + LIFE_RECORD_BYTES <= 512
 );
 const _: () = assert!(LIBRARY.len() <= 32 && GATE_OFFSET % 512 == 0);
+
+/// Whether the file has a fixed size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// The file has its full size from the start, and may hold an earlier recording.
+    Recycled,
+    /// The file is empty at first, and grows to at most this size.
+    Growing,
+}
 
 /// One use of a file by one recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
 
-use super::stage::latched::{Held, Latch};
+use super::latch::{Held, Latch};
 use crate::config::{ChannelConfig, Schema, is_latched};
 use crate::mcap::definitions::{ChannelSpec, SchemaSpec};
 use crate::mcap::index::BlockSpan;

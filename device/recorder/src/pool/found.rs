@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::files::{PoolError, Segment, at, is_gone, stem};
 use super::pins::Begun;
+use super::segment::{PoolError, Segment, at, is_gone, stem};
 use crate::audit;
 use crate::config::is_segment_size;
 use crate::incident::Incident;

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use rustix::fs::{IFlags, fstatfs, ioctl_getflags, ioctl_setflags, statfs};
 
-use super::files::PoolError;
+use super::segment::PoolError;
 
 const BTRFS: u64 = 0x9123_683e;
 const OTHERS: [(u64, &str); 3] =

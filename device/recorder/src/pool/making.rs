@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use steadyio_core::interrupt::Interrupt;
 
-use super::files::{PoolError, SEGMENTS_MIN, at, open_segment};
 use super::in_place;
+use super::segment::{PoolError, SEGMENTS_MIN, at, open_segment};
 use crate::mcap::names::{named, unused_segment};
 use steadyio_core::memory::AlignedBuffer;
 

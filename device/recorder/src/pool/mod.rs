@@ -32,12 +32,14 @@ pub mod flush;
 mod found;
 mod in_place;
 pub mod job;
+mod latch;
 pub mod making;
 pub mod meters;
 pub mod pins;
 pub mod ram;
 pub mod registry;
 mod renamer;
+pub mod segment;
 pub mod stage;
 pub mod thread;
 pub mod writer;
@@ -46,13 +48,15 @@ use self::carried::Carried;
 use self::direct_io::{Disk, DiskError};
 #[cfg(test)]
 use self::faults::Faults;
-use self::files::{Pool, PoolError};
+use self::files::Pool;
 use self::flush::{Flush, Flushed};
 use self::making::Making;
 use self::meters::{Meters, WriterReport};
 use self::ram::Ram;
+pub use self::registry::ChannelStats;
 use self::registry::{AddError, Registry};
 use self::renamer::Renamer;
+use self::segment::PoolError;
 use self::stage::{Parts, Stage, buffer_sizes};
 use self::thread::WriterThread;
 use self::writer::Writer;
@@ -60,7 +64,7 @@ use super::channel::{Channel, Consumer, SharedChannels, open, open_shared};
 use super::config::{ChannelConfig, ConfigError, RecorderConfig, Retention};
 use super::control::{Control, Facts};
 use super::incident::keeper::Keeper;
-use super::ledger::{Account, Ledger};
+use super::ledger::Ledger;
 use super::mcap::definitions::{DefinitionError, Definitions};
 use super::mcap::encoder::Encoder;
 use super::mcap::layout::LayoutError;
@@ -177,13 +181,6 @@ struct PoolOrder<'a> {
     /// The number of segments to make otherwise, unless `stop` is set.
     segments: u64,
     stop: &'a Interrupt,
-}
-
-/// The counts of a channel's records.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChannelStats {
-    pub topic: String,
-    pub account: Account,
 }
 
 /// The counters of a running recording.

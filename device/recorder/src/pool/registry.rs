@@ -9,9 +9,8 @@ use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::ChannelStats;
 use super::carried::Carried;
-use super::stage::latched::Latch;
+use super::latch::Latch;
 use crate::channel::{Channel, Consumer, LateChannel, SharedChannels, open};
 use crate::config::{
     ChannelConfig, ConfigError, LateLimits, RecorderConfig, Schemas, check_latched, wrong,
@@ -47,6 +46,13 @@ pub struct Addition {
     /// The ring of the channel; None if all channels share one.
     pub ring: Option<RingReader>,
     pub latch: Latch,
+}
+
+/// The counts of a channel's records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelStats {
+    pub topic: String,
+    pub account: Account,
 }
 
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use super::meters::Meters;
-use super::thread::not_started;
 use crate::mcap::names::rename;
+use crate::task::not_started;
 
 type Names = (PathBuf, PathBuf);
 

@@ -5,49 +5,32 @@
 //! within the call that met the failure; the rings fill meanwhile.
 
 mod change;
-pub mod latched;
+mod latched;
 mod retry;
+mod state;
 mod window;
 
-use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use steadyio_core::latency::Latencies;
 
-use self::change::{Ending, InUse, Next};
-use self::latched::Latch;
-use self::retry::Trouble;
-use super::direct_io::{Disk, DiskOp, Done};
-use super::files::Pool;
+use self::state::{BLOCKS, blocks_used};
+pub use self::state::{Parts, Stage, Stop};
+use super::direct_io::{DiskOp, Done};
 use super::flight::Flight;
-use super::meters::{Meters, count, raise};
+use super::meters::{count, raise};
 use super::pins::Moment;
 use super::registry::Addition;
-use super::renamer::Renamer;
-use crate::config::{OnFailure, WhenFull};
 use crate::incident::{IncidentError, Kept};
-use crate::ledger::{Amount, Ledger};
+use crate::ledger::Amount;
 use crate::mcap::account::ChannelLedger;
 use crate::mcap::definitions::Definitions;
-use crate::mcap::encoder::{ADDED_COPIES, Encoder, FileRange, Full, Message};
+use crate::mcap::encoder::{ADDED_COPIES, FileRange, Full, Message};
 use crate::mcap::layout::{ALIGN_BYTES, HEAD_BYTES, Layout};
-use crate::mcap::resume::Resumable;
 use crate::ring::Header;
-use crate::sizing::{BUFFERS_MAX as BLOCKS, buffers};
 use crate::source::{now_ns, wall_ns};
-
-// These buffers follow those of the blocks. A segment needs them for its other parts.
-const TAIL: usize = BLOCKS;
-const GATE: usize = BLOCKS + 1;
-const COPY: usize = BLOCKS + 2;
-const HEAD: usize = BLOCKS + 3;
-
-/// The number of buffers for blocks that are in use.
-fn blocks_used(layout: &Layout) -> usize {
-    buffers(layout.block_buffer_bytes())
-}
 
 /// The sizes of the buffers that a stage needs, with the largest possible layout, and whether to
 /// lock them. Each record passes the buffers of blocks; the others are needed once per segment.
@@ -57,85 +40,6 @@ pub fn buffer_sizes(layout: &Layout) -> Vec<(usize, bool)> {
     let others = [layout.tail_bytes_max(), HEAD_BYTES, layout.definitions_bytes(), HEAD_BYTES];
     sizes.extend(others.map(|bytes| (bytes, false)));
     sizes
-}
-
-/// The reason why a call of a stage failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// The stage left the segment and lost its unfinished blocks. The next record begins another
-    /// segment.
-    SegmentLost,
-    /// All segments are full, and none may be overwritten.
-    AllFull,
-    /// The device fails, and the recorder does not wait for it any longer.
-    Failed,
-}
-
-/// The parts of a stage.
-pub struct Parts {
-    /// Turns records into blocks.
-    pub encoder: Encoder,
-    pub disk: Disk,
-    pub pool: Pool,
-    /// The thread that renames segments; None if no segment is unused.
-    pub renamer: Option<Renamer>,
-    /// The ledgers, one per channel.
-    pub ledgers: Vec<Arc<Ledger>>,
-    /// The latched messages, one per channel.
-    pub latches: Vec<Latch>,
-    /// Statistics for other threads.
-    pub meters: Arc<Meters>,
-    /// The longest time whose records a power cut may lose.
-    pub loss_window: Duration,
-    /// A block is submitted when its oldest record is this old.
-    pub flush_after: Duration,
-    /// Whether full pools overwrite segments.
-    pub when_full: WhenFull,
-    /// Whether to wait for a failing device.
-    pub on_failure: OnFailure,
-    /// Set when no more records come; the thread is then unparked.
-    pub stop: Arc<AtomicBool>,
-    /// A new id for each recording, unless it continues a segment.
-    pub recording_id: [u8; 16],
-    /// The segment to continue, and its file.
-    pub resumed: Option<(Box<Resumable>, File)>,
-}
-
-/// The state of the path from records to segments.
-pub struct Stage {
-    parts: Parts,
-    flight: Flight,
-    /// The file in use; None before the first record, and during a rotation.
-    file: Option<InUse>,
-    /// A full segment. Its data is durable, and its summary is being written.
-    ending: Option<Ending>,
-    next: Option<Next>,
-    /// Whether preparing the next segment was tried while this one is in use.
-    looked_ahead: bool,
-    /// The buffer that is being filled.
-    slot: usize,
-    begun: usize,
-    trouble: Option<Trouble>,
-    /// Whether the last sync of any segment succeeded; false before the first.
-    sync_worked: bool,
-    /// Whether a segment was given up since a record became durable.
-    gave_up: bool,
-    /// Whether no more records come.
-    finishing: bool,
-    /// Whether the segment in use is new, so that latched messages must be repeated in it.
-    repeats_due: bool,
-    /// The time since which the next segment holds all records; None: since it begins.
-    begun_ns: Option<u64>,
-    synced_ns: u64,
-    accounts: Vec<ChannelLedger>,
-    /// The ledgers of the recording that is continued.
-    base: Vec<ChannelLedger>,
-    /// Writes so far.
-    pub writes: Latencies,
-    /// Syncs so far.
-    pub syncs: Latencies,
-    /// Rotations so far.
-    pub rotations: Latencies,
 }
 
 impl Stage {

@@ -11,7 +11,7 @@ use steadyio_core::scheduling::set_fifo;
 use super::meters::WriterReport;
 use super::writer::Writer;
 use crate::config::{IoPriority, WriterConfig};
-use crate::task::{set_cpu, set_io_priority};
+use crate::task::{not_started, set_cpu, set_io_priority};
 
 /// A thread with the configured settings, which waits for its writer or runs it.
 #[derive(Debug)]
@@ -54,19 +54,6 @@ fn run(given: &Receiver<Writer>) -> io::Result<WriterReport> {
     Ok(writer.run())
 }
 
-/// Adds to an error the name of the thread, and the most frequent reason.
-pub fn not_started(thread: &'static str) -> impl Fn(io::Error) -> io::Error {
-    move |error| {
-        let hint = match error.kind() {
-            io::ErrorKind::WouldBlock => {
-                " (a limit on threads: ulimit -u, or TasksMax= in systemd)"
-            }
-            _ => "",
-        };
-        io::Error::new(error.kind(), format!("cannot start {thread}: {error}{hint}"))
-    }
-}
-
 fn panicked() -> io::Error {
     io::Error::other("the writer thread panicked")
 }
@@ -93,17 +80,4 @@ fn prepare(config: &WriterConfig) -> io::Result<()> {
         set_fifo(priority).map_err(named(wanted))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_limit_on_threads_is_named() {
-        let says = |error| not_started("it")(io::Error::from_raw_os_error(error)).to_string();
-        let limit = "(a limit on threads: ulimit -u, or TasksMax= in systemd)";
-        assert!(says(libc::EAGAIN).ends_with(limit), "{}", says(libc::EAGAIN));
-        assert!(says(libc::EPERM).starts_with("cannot start it: Operation not permitted"));
-    }
 }

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::config::Schema;
 
-use super::framing::{
-    PERIOD_NS_MIN, Place, Problem, RATE_BYTES_S_MAX, Step, StreamError, StreamItem,
-};
+use super::item::{PERIOD_NS_MIN, Place, Problem, RATE_BYTES_S_MAX, Step, StreamError, StreamItem};
 
 /// The beginning of every stream, followed by the version.
 pub const MAGIC: [u8; 7] = *b"\x89STEADY";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parses lines: one record per line, without its newline. [`super::framing`] calls it.
 
-use super::framing::{Place, Step, StreamItem};
+use super::item::{Place, Step, StreamItem};
 
 /// The parser of lines.
 #[derive(Debug)]

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::mcap::files::FilesError;
 
 const BYTES: u64 = 64 << 10;
 

@@ -10,44 +10,16 @@ use std::fs::File;
 use rustix::fs::fstat;
 use steadyio_core::diagnostic;
 
-use super::{COPY, GATE, HEAD, Stage, Stop, TAIL};
+use super::state::{COPY, Ending, GATE, HEAD, InUse, Next, Stage, Stop, TAIL};
 use crate::config::WhenFull;
 use crate::mcap::account::CompletedBy;
-use crate::mcap::definitions::Mark;
 use crate::mcap::names::rename;
 use crate::mcap::private::Identity;
 use crate::mcap::resume::Resumable;
-use crate::pool::files::PoolError;
 use crate::pool::job::{Job, Step};
 use crate::pool::meters::count;
+use crate::pool::segment::PoolError;
 use crate::source::{now_ns, wall_ns};
-
-/// The segment that takes records.
-pub(super) struct InUse {
-    pub(super) file: File,
-    pub(super) identity: Identity,
-    /// Whether any record in it is durable.
-    pub(super) holds_records: bool,
-}
-
-/// A full segment whose summary is being written.
-pub(super) struct Ending {
-    pub(super) job: Job,
-    pub(super) sequence: u64,
-}
-
-/// The next segment, whose head for its next life is being written.
-pub(super) struct Next {
-    pub(super) job: Job,
-    pub(super) identity: Identity,
-    created_ns: u64,
-    /// The mark of its definitions.
-    begun: Mark,
-    /// Set if the recording continues this segment.
-    resumed: Option<Box<Resumable>>,
-    /// Whether it failed, and is tried again when it is needed.
-    pub(super) rests: bool,
-}
 
 impl Stage {
     /// Ends the segment in use. Its records and its end block are durable afterwards; the rest is

@@ -5,46 +5,9 @@
 //! A pool that has wrapped, or a single segment of it, can therefore be replayed. Only the writer
 //! thread keeps a copy, so an append costs the same as for other topics.
 
-use super::{Full, Message, Stage, Stop};
-use crate::mcap::encoder::FileRange;
-
-/// The last message of a latched channel.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held {
-    pub sequence: u32,
-    pub publish_time_ns: u64,
-    pub payload: Vec<u8>,
-}
-
-/// The state of a channel.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Latch {
-    /// The channel is not latched.
-    #[default]
-    Off,
-    /// The channel is latched, and has no message yet.
-    Empty,
-    Holds(Held),
-}
-
-impl Latch {
-    /// Keeps a copy of a message.
-    pub(super) fn note(&mut self, message: &Message<'_>) {
-        if matches!(self, Latch::Off) {
-            return;
-        }
-        // The memory of the previous message is reused.
-        let mut held = match std::mem::take(self) {
-            Latch::Holds(held) => held,
-            Latch::Off | Latch::Empty => Held::default(),
-        };
-        held.sequence = message.sequence;
-        held.publish_time_ns = message.publish_time_ns;
-        held.payload.clear();
-        message.payload.iter().for_each(|part| held.payload.extend_from_slice(part));
-        *self = Latch::Holds(held);
-    }
-}
+use super::state::{Stage, Stop};
+use crate::mcap::encoder::{FileRange, Full, Message};
+use crate::pool::latch::Latch;
 
 impl Stage {
     /// Repeats all latched messages before the first message of a segment, with its log time.

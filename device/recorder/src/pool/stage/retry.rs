@@ -15,8 +15,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use super::change::{Ending, InUse};
-use super::{COPY, GATE, HEAD, Stage, Stop, TAIL, blocks_used};
+use super::state::{COPY, Ending, GATE, HEAD, InUse, Stage, Stop, TAIL, Trouble, blocks_used};
 use crate::config::OnFailure;
 use crate::mcap::encoder::FileRange;
 use crate::mcap::private::{BlockRecord, Identity};
@@ -32,19 +31,6 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 const BAD_AFTER: Duration = Duration::from_secs(2);
 /// The longest wait for a failing device at the end of a recording.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(5);
-
-/// The state since the first failure.
-#[derive(Debug)]
-pub(super) struct Trouble {
-    since_ns: u64,
-    pause: Duration,
-    /// The time since which syncs succeed and a write does not.
-    bad_since_ns: Option<u64>,
-    /// Whether the segment in use has a bad place. Data that cannot be written is lost.
-    given_up: bool,
-    /// Whether some written blocks are not on the medium.
-    segment_lost: bool,
-}
 
 /// The failed part of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 //! Each window begins a segment, so latched messages precede its records, and ends one. Between two
 //! windows no segment is in use.
 
-use super::{Message, Stage, Stop};
+use super::state::{Stage, Stop};
+use crate::mcap::encoder::Message;
 use crate::pool::ram::Destination;
 use crate::ring::Header;
 use crate::source::now_ns;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decompresses and checks the records of a chunk. It trusts no length. [`super`] calls it.
 
-use super::Problem;
 use crate::mcap::compression::Compression;
 use crate::mcap::wire::Get;
+use crate::stream::item::Problem;
 
 /// The limit of chunks, compressed or not, because they are held in memory.
 pub(super) const CHUNK_BYTES_MAX: u64 = 256 << 20;

@@ -6,11 +6,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Problem, RECORD_KEY};
 use crate::config::{CHANNELS_MAX, Schema};
 use crate::mcap::wire::Get;
 use crate::stream::frames::{DECLARED_BYTES_MAX, Topic};
+use crate::stream::item::Problem;
 
+/// The key in a channel's metadata for the MCAP record that a message was: `metadata` or
+/// `attachment`.
+pub const RECORD_KEY: &str = "steadyio.record";
 /// The prefix of the topics for metadata and attachments.
 const TOPIC_PREFIX: &str = "/mcap/";
 const ENCODING: &str = "mcap";

@@ -15,14 +15,12 @@ use crc32fast::Hasher;
 
 use self::chunk::{CHUNK_BYTES_MAX, records};
 use self::declared::Declared;
+pub use self::declared::RECORD_KEY;
 use super::frames::Topic;
-use super::framing::{Place, Problem, Step, StreamError, StreamItem};
+use super::item::{Place, Problem, Step, StreamError, StreamItem};
 use crate::mcap::private::PROFILE_BYTES_MAX;
 use crate::mcap::wire::{Get, MAGIC, MESSAGE_HEAD_BYTES, RECORD_HEAD_BYTES, op};
 
-/// The key in a channel's metadata for the MCAP record that a message was: `metadata` or
-/// `attachment`.
-pub const RECORD_KEY: &str = "steadyio.record";
 /// The opcode of an attachment. No other record here has it.
 const ATTACHMENT: u8 = 0x09;
 /// Reserved by the specification.
