@@ -8,6 +8,9 @@ mod bound_cpu;
 mod cat;
 mod direct;
 mod doctor;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod documented;
 mod examples;
 mod export;
 mod incidents;
