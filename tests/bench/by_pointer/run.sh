@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The trial behind "Why not BPF" in docs/reference/steady-trace.md. It makes 6,000 reads with 16
+# The trial behind "Limits" in docs/reference/steady-trace.md. It makes 6,000 reads with 16
 # outstanding, first of all sectors of a loop device, then of eight only. `steady trace` matches them by
 # their sectors, and a BPF program by the addresses of bios. By hand, as root, on a kernel with BTF; needs
 # Debian's clang, bpftool and libbpf-dev. Work folder: build/by_pointer.
