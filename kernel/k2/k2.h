@@ -164,7 +164,15 @@ static inline const char *k2_queue_name(unsigned int queue)
 
 /* k2_main.c */
 extern struct elevator_type k2_elevator;
-void k2_note_waits(struct k2_data *k2);
+void k2_waits_changed(struct k2_data *k2);
+
+/* Called after transitions of the policy, with the lock. Most begin or end no wait. */
+static __always_inline void k2_note_waits(struct k2_data *k2)
+{
+	lockdep_assert_held(&k2->lock);
+	if (k2_policy_waits_changed(&k2->policy))
+		k2_waits_changed(k2);
+}
 
 /* k2_merge.c */
 void k2_sort(struct k2_data *k2, struct request *rq);
@@ -208,7 +216,7 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 void k2_guard_completed(struct k2_data *k2, struct request *rq, u64 now_ns);
 
 /* @rq has left the device, or the driver returned it; its time is not learned. */
-static inline void k2_guard_left(struct k2_data *k2, struct request *rq)
+static __always_inline void k2_guard_left(struct k2_data *k2, struct request *rq)
 {
 	struct k2_guard *guard = k2->guard;
 	struct k2_rq *k2r = k2_rq(rq);
@@ -226,7 +234,7 @@ static inline void k2_guard_left(struct k2_data *k2, struct request *rq)
 }
 
 /* May a queued request be dispatched? */
-static inline bool k2_may_dispatch(const struct k2_data *k2)
+static __always_inline bool k2_may_dispatch(const struct k2_data *k2)
 {
 	return k2_policy_has_work(&k2->policy) && !k2->guard->is_held && !k2->lanes.is_holding;
 }

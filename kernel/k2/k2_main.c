@@ -53,16 +53,11 @@
 static_assert(IOPRIO_CLASS_SHIFT == K2_IOPRIO_CLASS_SHIFT && IOPRIO_CLASS_RT == K2_IOPRIO_CLASS_RT);
 static_assert(IOPRIO_NR_LEVELS == K2_RT_LEVELS);
 
-/* Called after transitions of the policy, with the lock. Most begin or end no wait. */
-void k2_note_waits(struct k2_data *k2)
+/* A wait has begun or ended. Called by k2_note_waits(). */
+void k2_waits_changed(struct k2_data *k2)
 {
-	u64 now_ns;
+	u64 now_ns = ktime_get_ns();
 
-	lockdep_assert_held(&k2->lock);
-
-	if (!k2_policy_waits_changed(&k2->policy))
-		return;
-	now_ns = ktime_get_ns();
 	k2->policy.is_unguarded = k2->guard->unguarded_inflight;
 	k2_policy_note_waits(&k2->policy, now_ns);
 	k2_timer_set(k2, k2_policy_look(&k2->policy, now_ns));

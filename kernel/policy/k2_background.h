@@ -18,8 +18,8 @@
  * not starve: after K2_BEST_EFFORT_STREAK_MAX best-effort requests in a row that went before it,
  * one of idle is next.
  *
- * Only k2_policy.h calls this; tests and the module do not. Functions that it calls several times
- * per request are inline.
+ * Only the policy calls this; tests and the module do not. Functions that it calls for each request
+ * are inline.
  */
 #ifndef K2_BACKGROUND_H
 #define K2_BACKGROUND_H
@@ -43,6 +43,9 @@
 #define K2_METADATA_BIT	    K2_QUEUE_BIT(K2_QUEUE_METADATA)
 #define K2_BEST_EFFORT_BITS (K2_QUEUE_BIT(K2_QUEUE_IDLE) - K2_QUEUE_BIT(K2_QUEUE_BEST_EFFORT))
 #define K2_IDLE_BIT	    K2_QUEUE_BIT(K2_QUEUE_IDLE)
+
+#define K2_FLOW_BIT(flow) (1U << (flow))
+#define K2_ALL_FLOWS	  (K2_FLOW_BIT(K2_FLOWS) - 1)
 
 /* Groups of queues, as users see them: all flows are one group. */
 #define K2_GROUP_METADATA    K2_QUEUE_METADATA
@@ -78,6 +81,12 @@ struct k2_background {
 	u64 quiet_since_ns;
 };
 
+/* The flows that have a request queued, one bit each. */
+static inline u32 k2_flows_of(u32 waiting)
+{
+	return (waiting & K2_BEST_EFFORT_BITS) >> K2_QUEUE_BEST_EFFORT;
+}
+
 /*
  * In all of these, bit n of @waiting is set if queue n is not empty.
  *
@@ -86,9 +95,6 @@ struct k2_background {
  */
 u32 k2_background_flow(const struct k2_background *background, u32 waiting, u32 key);
 u32 k2_background_take_flow(struct k2_background *background, u32 waiting, u32 key);
-
-/* The queue to dispatch from; K2_QUEUE_NONE if all are empty or idle gives way. */
-u32 k2_background_next(const struct k2_background *background, u32 waiting);
 
 /* Is idle next, even if other background is queued? */
 static inline bool k2_background_idle_is_due(const struct k2_background *background)
@@ -104,6 +110,31 @@ static inline bool k2_background_has_work(const struct k2_background *background
 	return !(background->busy || background->gave_way) || k2_background_idle_is_due(background);
 }
 
+/* At least one flow has a request queued. */
+static inline u32 k2_flow_next(const struct k2_background *background, u32 waiting)
+{
+	u32 flows = k2_flows_of(waiting);
+	u32 after = flows & ~((2U << background->flow_last) - 1);
+
+	return K2_QUEUE_BEST_EFFORT + (u32)__builtin_ctz(after ? after : flows);
+}
+
+/* The queue to dispatch from; K2_QUEUE_NONE if all are empty or idle gives way. */
+static inline u32 k2_background_next(const struct k2_background *background, u32 waiting)
+{
+	bool rest = waiting & (K2_BEST_EFFORT_BITS | K2_IDLE_BIT);
+
+	if (!k2_background_has_work(background, waiting))
+		return K2_QUEUE_NONE;
+	if (waiting & K2_METADATA_BIT &&
+	    !(rest && background->metadata_streak >= K2_METADATA_STREAK_MAX))
+		return K2_QUEUE_METADATA;
+	if (waiting & K2_BEST_EFFORT_BITS &&
+	    !(waiting & K2_IDLE_BIT && k2_background_idle_is_due(background)))
+		return k2_flow_next(background, waiting);
+	return K2_QUEUE_IDLE;
+}
+
 /*
  * Has idle given way for long enough? Then idle may be dispatched now, and the result is 0. It is
  * also 0 if other background has come meanwhile. Otherwise it is the time to check again. The
@@ -111,9 +142,51 @@ static inline bool k2_background_has_work(const struct k2_background *background
  */
 u64 k2_background_look(struct k2_background *background, u64 now_ns);
 
-/* A request of @queue, which @waiting still includes, was dispatched; has ended or came back. */
-void k2_background_dispatched(struct k2_background *background, u32 queue, u32 waiting);
-void k2_background_ended(struct k2_background *background, u32 queue);
+static inline void k2_flow_dispatched(struct k2_background *background, u32 flow)
+{
+	background->flow_last = flow;
+	background->flow_inflight[flow]++;
+	background->flows_inflight |= K2_FLOW_BIT(flow);
+}
+
+static inline void k2_flow_ended(struct k2_background *background, u32 flow)
+{
+	background->flow_inflight[flow]--;
+	if (background->flow_inflight[flow] == 0)
+		background->flows_inflight &= ~K2_FLOW_BIT(flow);
+}
+
+/* A request of @queue, which @waiting still includes, was dispatched. */
+static inline void k2_background_dispatched(struct k2_background *background, u32 queue,
+					    u32 waiting)
+{
+	if (queue == K2_QUEUE_IDLE) {
+		background->metadata_streak = 0;
+		background->best_effort_streak = 0;
+		background->gave_way = false;
+		return;
+	}
+	background->busy++;
+	if (queue == K2_QUEUE_METADATA) {
+		if (waiting & (K2_BEST_EFFORT_BITS | K2_IDLE_BIT))
+			background->metadata_streak++;
+		return;
+	}
+	background->metadata_streak = 0;
+	if (waiting & K2_IDLE_BIT)
+		background->best_effort_streak++;
+	k2_flow_dispatched(background, queue - K2_QUEUE_BEST_EFFORT);
+}
+
+/* A request of @queue has ended or came back. */
+static inline void k2_background_ended(struct k2_background *background, u32 queue)
+{
+	if (queue == K2_QUEUE_IDLE)
+		return;
+	background->busy--;
+	if (queue != K2_QUEUE_METADATA)
+		k2_flow_ended(background, queue - K2_QUEUE_BEST_EFFORT);
+}
 
 /* Has idle begun or stopped giving way? Then the caller calls k2_background_note(). */
 bool k2_background_changed(const struct k2_background *background, u32 waiting);

@@ -16,7 +16,7 @@
 #define K2_LATENCY_BUCKETS (K2_LATENCY_LAST + 1)
 
 /* The first bucket whose bound is not below @ns, which is not 0. */
-static inline u32 k2_latency_bucket(u64 ns)
+static __always_inline u32 k2_latency_bucket(u64 ns)
 {
 	u64 units = (ns - 1) >> K2_LATENCY_SHIFT;
 	u32 octave, part;

@@ -13,11 +13,6 @@ u32 k2_policy_flow(const struct k2_policy *policy, u32 key)
 	return k2_background_flow(&policy->background, policy->queues_waiting, key);
 }
 
-u32 k2_policy_take_flow(struct k2_policy *policy, u32 key)
-{
-	return k2_background_take_flow(&policy->background, policy->queues_waiting, key);
-}
-
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc)
 {
 	/* For a card without a queue, the MMC driver takes 64 requests and serves one at a time. */
@@ -85,16 +80,6 @@ bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms)
 	return true;
 }
 
-static bool may_dispatch(const struct k2_policy *policy)
-{
-	return k2_policy_inflight(policy) < policy->inflight_max;
-}
-
-static bool rt_queued(const struct k2_policy *policy)
-{
-	return policy->queues_waiting & K2_RT_BITS;
-}
-
 static bool background_queued(const struct k2_policy *policy)
 {
 	return policy->queues_waiting & ~K2_RT_BITS;
@@ -103,12 +88,6 @@ static bool background_queued(const struct k2_policy *policy)
 static bool is_waiting(const struct k2_policy *policy, u32 queue)
 {
 	return policy->queues_waiting & K2_QUEUE_BIT(queue);
-}
-
-bool k2_policy_next_needs_time(const struct k2_policy *policy)
-{
-	return policy->background_wait_ms_max && policy->background_waits &&
-	       (rt_queued(policy) || policy->lane_is_rt) && may_dispatch(policy);
 }
 
 bool k2_policy_background_is_due(const struct k2_policy *policy, u64 now_ns)
@@ -125,10 +104,10 @@ u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns)
 
 	if (!k2_policy_has_work(policy))
 		return K2_QUEUE_NONE;
-	if (!rt_queued(policy) || k2_policy_background_is_due(policy, now_ns))
+	if (!k2_policy_rt_queued(policy) || k2_policy_background_is_due(policy, now_ns))
 		queue = k2_background_next(&policy->background, policy->queues_waiting);
 	/* When background is due despite real-time, idle may still give way to other background. */
-	if (queue != K2_QUEUE_NONE || !rt_queued(policy))
+	if (queue != K2_QUEUE_NONE || !k2_policy_rt_queued(policy))
 		return queue;
 	for (queue = 0; !is_waiting(policy, queue);)
 		queue++;
@@ -155,74 +134,26 @@ bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes)
 	return policy->split_bytes || bytes <= K2_MERGE_BYTES_MAX;
 }
 
-static void enqueue(struct k2_policy *policy, u32 queue)
-{
-	policy->queued[queue]++;
-	policy->queues_waiting |= K2_QUEUE_BIT(queue);
-}
-
-static void dequeue(struct k2_policy *policy, u32 queue)
-{
-	policy->queued[queue]--;
-	if (policy->queued[queue] == 0)
-		policy->queues_waiting &= ~K2_QUEUE_BIT(queue);
-}
-
-void k2_policy_insert(struct k2_policy *policy, u32 queue)
-{
-	enqueue(policy, queue);
-	policy->counts[k2_policy_class(queue)].inserted++;
-}
-
 void k2_policy_merge(struct k2_policy *policy, u32 queue)
 {
-	dequeue(policy, queue);
+	k2_policy_dequeue(policy, queue);
 	policy->counts[k2_policy_class(queue)].merged++;
-}
-
-void k2_policy_dispatch(struct k2_policy *policy, u32 queue)
-{
-	enum k2_class cls = k2_policy_class(queue);
-
-	if (cls == K2_CLASS_BACKGROUND && rt_queued(policy))
-		policy->background_forced_count++;
-	if (cls == K2_CLASS_BACKGROUND)
-		k2_background_dispatched(&policy->background, queue, policy->queues_waiting);
-	dequeue(policy, queue);
-	policy->inflight[cls]++;
-	policy->counts[cls].dispatched++;
-}
-
-static void leave_device(struct k2_policy *policy, u32 queue)
-{
-	enum k2_class cls = k2_policy_class(queue);
-
-	policy->inflight[cls]--;
-	if (cls == K2_CLASS_BACKGROUND)
-		k2_background_ended(&policy->background, queue);
 }
 
 void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why)
 {
 	enum k2_class cls = k2_policy_class(queue);
 
-	leave_device(policy, queue);
-	enqueue(policy, queue);
+	k2_policy_leave_device(policy, queue);
+	k2_policy_enqueue(policy, queue);
 	policy->counts[cls].back[why]++;
-}
-
-void k2_policy_complete(struct k2_policy *policy, u32 queue)
-{
-	enum k2_class cls = k2_policy_class(queue);
-
-	leave_device(policy, queue);
-	policy->counts[cls].completed++;
 }
 
 /* Do background requests in flight keep real-time from being dispatched? */
 static bool rt_is_blocked(const struct k2_policy *policy)
 {
-	return policy->inflight[K2_CLASS_BACKGROUND] && !may_dispatch(policy) && rt_queued(policy);
+	return policy->inflight[K2_CLASS_BACKGROUND] && !k2_policy_has_room(policy) &&
+	       k2_policy_rt_queued(policy);
 }
 
 static bool background_is_waiting(const struct k2_policy *policy)
@@ -230,8 +161,8 @@ static bool background_is_waiting(const struct k2_policy *policy)
 	if (!background_queued(policy) || policy->inflight[K2_CLASS_BACKGROUND])
 		return false;
 	/* A short pause of real-time does not end a wait. */
-	return policy->background_waits || policy->inflight[K2_CLASS_RT] || rt_queued(policy) ||
-	       policy->lane_is_rt;
+	return policy->background_waits || policy->inflight[K2_CLASS_RT] ||
+	       k2_policy_rt_queued(policy) || policy->lane_is_rt;
 }
 
 bool k2_policy_some_wait_changed(const struct k2_policy *policy)

@@ -141,7 +141,7 @@ struct k2_policy {
  * The queue for a request with this ioprio (class << 13 | level, as in linux/ioprio.h); for best
  * effort, the first of its queues. @is_metadata: the file system has set REQ_META.
  */
-static inline u32 k2_policy_queue(u16 ioprio, bool is_metadata)
+static __always_inline u32 k2_policy_queue(u16 ioprio, bool is_metadata)
 {
 	u16 ioclass = ioprio >> K2_IOPRIO_CLASS_SHIFT;
 
@@ -170,7 +170,11 @@ static inline u32 k2_policy_group(u32 queue)
  * to the process; the caller then inserts the request.
  */
 u32 k2_policy_flow(const struct k2_policy *policy, u32 key);
-u32 k2_policy_take_flow(struct k2_policy *policy, u32 key);
+
+static inline u32 k2_policy_take_flow(struct k2_policy *policy, u32 key)
+{
+	return k2_background_take_flow(&policy->background, policy->queues_waiting, key);
+}
 
 /*
  * The default inflight_max of a device. @tags: the number of tags of its driver. @is_mmc: the disk
@@ -198,11 +202,26 @@ static inline u32 k2_policy_inflight(const struct k2_policy *policy)
 	return policy->inflight[K2_CLASS_RT] + policy->inflight[K2_CLASS_BACKGROUND];
 }
 
+static inline bool k2_policy_has_room(const struct k2_policy *policy)
+{
+	return k2_policy_inflight(policy) < policy->inflight_max;
+}
+
+static inline bool k2_policy_rt_queued(const struct k2_policy *policy)
+{
+	return policy->queues_waiting & K2_RT_BITS;
+}
+
 /*
  * k2_policy_next() returns the queue to dispatch from now, or K2_QUEUE_NONE. @now_ns: monotonic; it
  * may be anything if k2_policy_next_needs_time() is false.
  */
-bool k2_policy_next_needs_time(const struct k2_policy *policy);
+static inline bool k2_policy_next_needs_time(const struct k2_policy *policy)
+{
+	return policy->background_wait_ms_max && policy->background_waits &&
+	       (k2_policy_rt_queued(policy) || policy->lane_is_rt) && k2_policy_has_room(policy);
+}
+
 /* Has background waited for background_wait_ms_max? Then it is served before all real-time. */
 bool k2_policy_background_is_due(const struct k2_policy *policy, u64 now_ns);
 u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
@@ -222,7 +241,7 @@ static inline bool k2_policy_lane_is_before(u32 level, u64 lane_since_ns, u32 qu
 }
 
 /* Would k2_policy_next() return a queue? Only which one depends on the time. */
-static inline bool k2_policy_has_work(const struct k2_policy *policy)
+static __always_inline bool k2_policy_has_work(const struct k2_policy *policy)
 {
 	/* The common case: nothing is queued. */
 	if (!policy->queues_waiting || k2_policy_inflight(policy) >= policy->inflight_max)
@@ -245,16 +264,63 @@ bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes);
  * more of them, and before it releases its lock, the caller asks k2_policy_waits_changed(). If that
  * is true, it calls k2_policy_note_waits() with the time.
  */
-void k2_policy_insert(struct k2_policy *policy, u32 queue);
+static inline void k2_policy_enqueue(struct k2_policy *policy, u32 queue)
+{
+	policy->queued[queue]++;
+	policy->queues_waiting |= K2_QUEUE_BIT(queue);
+}
+
+static inline void k2_policy_dequeue(struct k2_policy *policy, u32 queue)
+{
+	policy->queued[queue]--;
+	if (policy->queued[queue] == 0)
+		policy->queues_waiting &= ~K2_QUEUE_BIT(queue);
+}
+
+static inline void k2_policy_leave_device(struct k2_policy *policy, u32 queue)
+{
+	enum k2_class cls = k2_policy_class(queue);
+
+	policy->inflight[cls]--;
+	if (cls == K2_CLASS_BACKGROUND)
+		k2_background_ended(&policy->background, queue);
+}
+
+static inline void k2_policy_insert(struct k2_policy *policy, u32 queue)
+{
+	k2_policy_enqueue(policy, queue);
+	policy->counts[k2_policy_class(queue)].inserted++;
+}
+
 void k2_policy_merge(struct k2_policy *policy, u32 queue);
-void k2_policy_dispatch(struct k2_policy *policy, u32 queue);
+
+static inline void k2_policy_dispatch(struct k2_policy *policy, u32 queue)
+{
+	enum k2_class cls = k2_policy_class(queue);
+
+	if (cls == K2_CLASS_BACKGROUND && k2_policy_rt_queued(policy))
+		policy->background_forced_count++;
+	if (cls == K2_CLASS_BACKGROUND)
+		k2_background_dispatched(&policy->background, queue, policy->queues_waiting);
+	k2_policy_dequeue(policy, queue);
+	policy->inflight[cls]++;
+	policy->counts[cls].dispatched++;
+}
+
 void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why);
-void k2_policy_complete(struct k2_policy *policy, u32 queue);
+
+static inline void k2_policy_complete(struct k2_policy *policy, u32 queue)
+{
+	enum k2_class cls = k2_policy_class(queue);
+
+	k2_policy_leave_device(policy, queue);
+	policy->counts[cls].completed++;
+}
 
 /* Has a wait begun or ended: real-time for background, background for it, or idle for the rest? */
 bool k2_policy_some_wait_changed(const struct k2_policy *policy);
 
-static inline bool k2_policy_waits_changed(const struct k2_policy *policy)
+static __always_inline bool k2_policy_waits_changed(const struct k2_policy *policy)
 {
 	u32 waiting = policy->queues_waiting;
 	bool rt = waiting & K2_RT_BITS || policy->inflight[K2_CLASS_RT] || policy->lane_is_rt;

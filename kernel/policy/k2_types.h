@@ -17,6 +17,7 @@ static inline u64 k2_div(u64 a, u32 b)
 }
 #else
 #include <stdbool.h>
+#include <sys/cdefs.h> /* __always_inline */
 
 typedef __UINT8_TYPE__ u8;
 typedef __UINT16_TYPE__ u16;
