@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Example to print [default: list them]
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Print the list as JSON instead of a table
+    /// Print the list as JSON instead of a table (docs/spec/examples-1.schema.json)
     #[arg(long, conflicts_with = "name")]
     json: bool,
     /// Directory of the examples [default: share/steadyio/examples next to this program, else in
@@ -134,11 +134,16 @@ fn document(found: &[Example]) -> serde_json::Value {
         json!({
             "name": example.name,
             "kind": example.kind,
+            "for": example.used_by.split(", ").collect::<Vec<_>>(),
             "title": example.title,
             "file": example.file,
         })
     };
-    json!({ "schema": SCHEMA, "examples": found.iter().map(one).collect::<Vec<_>>() })
+    json!({
+        "schema": SCHEMA,
+        "tool": { "steady": env!("CARGO_PKG_VERSION") },
+        "examples": found.iter().map(one).collect::<Vec<_>>(),
+    })
 }
 
 #[cfg(test)]

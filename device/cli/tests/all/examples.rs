@@ -4,8 +4,9 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use crate::common::valid_json;
 
+const SCHEMA: &str = "examples-1.schema.json";
 const INSTALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/install-share");
 
 fn steady(arguments: &[&str]) -> Output {
@@ -20,8 +21,7 @@ fn installed_examples_are_listed_printed_and_accepted() {
     let folder = folder.to_str().unwrap();
     let list = String::from_utf8(steady(&["examples", "--dir", folder]).stdout).unwrap();
     assert!(list.contains("robot") && list.contains("tasks"), "{list}");
-    let json = steady(&["examples", "--dir", folder, "--json"]).stdout;
-    let json: Value = serde_json::from_slice(&json).unwrap();
+    let json = valid_json(&steady(&["examples", "--dir", folder, "--json"]), SCHEMA);
     let examples = json["examples"].as_array().unwrap();
     assert!(examples.len() > 20, "{list}");
     for example in examples {
