@@ -21,6 +21,7 @@ use steadyio_recorder::source::{Periodic, Source};
 use super::input::{InputArguments, OpenInput};
 use super::messages::{failure, note};
 use super::named;
+use super::rate::RateLimit;
 use super::sizing::SizingArguments;
 use crate::exit::{Failure, RECORD_HELP, Status};
 use crate::quantity::{duration, size};
@@ -146,9 +147,15 @@ pub struct Arguments {
     /// (pool)
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
-    /// Time span of the incident that SIGUSR1 keeps (pool) [default: 30s]
+    /// Time span of an incident that SIGUSR1 or --incident-rate keeps (pool) [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     incident_last: Option<Duration>,
+    /// Keep an incident when TOPIC has fewer (TOPIC<HZ) or more (TOPIC>HZ) messages than HZ per
+    /// second (pool). They are counted over 1 s, or the time of 4 messages of that rate if that is
+    /// longer. Another incident comes when the rate was in range for so long. Several limits:
+    /// repeat it
+    #[arg(long, value_name = "TOPIC<HZ")]
+    pub incident_rate: Vec<RateLimit>,
     /// Hold records in SIZE of locked memory, and write only those of incidents, from
     /// --incident-last before to --incident-after after each (pool)
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "plan")]
@@ -435,10 +442,11 @@ impl Arguments {
     }
 
     /// The options of the pool alone, and whether they were given.
-    fn of_pool(&self) -> [(&'static str, bool); 20] {
+    fn of_pool(&self) -> [(&'static str, bool); 21] {
         [
             ("--control", self.control.is_some()),
             ("--incident-last", self.incident_last.is_some()),
+            ("--incident-rate", !self.incident_rate.is_empty()),
             ("--ram", self.ram.is_some()),
             ("--profile", self.profile.is_some()),
             ("--prepare", self.prepare),

@@ -11,6 +11,7 @@ mod named;
 mod notify;
 mod peek;
 mod pool;
+mod rate;
 mod signal;
 mod sizing;
 mod state;
@@ -39,6 +40,7 @@ use self::arguments::Prepared;
 use self::live::LiveLine;
 use self::messages::{failure, note};
 use self::notify::Notifier;
+use self::rate::RateWatch;
 use self::signal::IncidentSignal;
 use self::state::StateTeller;
 use crate::bench::record_file;
@@ -91,15 +93,19 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         teller.tell(now, account);
     };
     let every = (live || arguments.account_log.is_some()).then_some(every);
-    let mut server = None;
+    let (mut server, mut rates) = (None, None);
     let mut started = |recorder: &Recorder| {
         let serve = |socket| ControlServer::start(socket, recorder.control());
         server = control.take().map(serve).transpose()?;
-        incidents.serve(Arc::clone(recorder.keeper()), arguments.incident_last())
+        let (keeper, last) = (recorder.keeper(), arguments.incident_last());
+        let registry = Arc::clone(recorder.registry());
+        rates =
+            Some(RateWatch::start(&arguments.incident_rate, registry, Arc::clone(keeper), last)?);
+        incidents.serve(Arc::clone(keeper), last)
     };
     let mut watch = Watch { started: &mut started, every, tell: &mut tell, state: &mut state };
     let outcome = plan.record(source, pool, &stop, &mut note, Some(&mut watch));
-    drop((server, incidents));
+    drop((server, incidents, rates));
     line.borrow_mut().end();
     let result = RecordingResult::new(&plan, &outcome.map_err(failure)?);
     if let Some(log) = log {

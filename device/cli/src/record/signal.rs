@@ -35,13 +35,7 @@ impl IncidentSignal {
             let mut taking: Vec<JoinHandle<()>> = Vec::new();
             for _ in signals.forever() {
                 taking.retain(|thread| !thread.is_finished());
-                let keeper = Arc::clone(&keeper);
-                // A second signal must take effect while the first incident is being taken.
-                let thread = Builder::new().name("steady-incident".into());
-                match thread.spawn(move || keep_and_tell(&keeper, last)) {
-                    Ok(thread) => taking.push(thread),
-                    Err(error) => diagnostic!("steady: no incident: no thread: {error}"),
-                }
+                taking.extend(keep_in_thread(&keeper, last));
             }
             // A panic of a thread has been printed.
             taking.into_iter().for_each(|thread| drop(thread.join()));
@@ -59,6 +53,14 @@ impl Drop for IncidentSignal {
             let _ = thread.join();
         }
     }
+}
+
+/// Keeps an incident in a thread, because another may begin while this one is being taken.
+pub(super) fn keep_in_thread(keeper: &Arc<Keeper>, last: Duration) -> Option<JoinHandle<()>> {
+    let keeper = Arc::clone(keeper);
+    let thread = Builder::new().name("steady-incident".into());
+    let thread = thread.spawn(move || keep_and_tell(&keeper, last));
+    thread.inspect_err(|error| diagnostic!("steady: no incident: no thread: {error}")).ok()
 }
 
 fn keep_and_tell(keeper: &Keeper, last: Duration) {

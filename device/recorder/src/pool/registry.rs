@@ -176,6 +176,13 @@ impl Registry {
         lock(&self.inner).channels.iter().map(|(_, ledger)| Arc::clone(ledger)).collect()
     }
 
+    /// The ledger of a topic; None if it is not declared.
+    pub fn ledger_of(&self, topic: &str) -> Option<Arc<Ledger>> {
+        let inner = lock(&self.inner);
+        let found = inner.channels.iter().find(|(name, _)| name == topic);
+        found.map(|(_, ledger)| Arc::clone(ledger))
+    }
+
     /// The counts so far, by channel.
     pub fn channels(&self) -> Vec<ChannelStats> {
         let inner = lock(&self.inner);

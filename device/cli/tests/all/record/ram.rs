@@ -74,6 +74,27 @@ fn nothing_is_written_but_what_came_around_an_incident() {
 }
 
 #[test]
+fn a_topic_that_falls_silent_begins_an_incident() {
+    let pool = Pool::new();
+    let rate = ["--incident-rate", "/none<1", "--incident-rate", "/a<5"];
+    let times = ["--incident-after", "100ms", "--incident-last", "1h"];
+    let mut recorder = ram(&pool, &[&rate[..], &times].concat());
+    for _ in 0..30 {
+        recorder.send(1);
+        thread::sleep(Duration::from_millis(50));
+    }
+    let name = wait_for_incidents(&pool, 1)[0]["incident"]["name"].as_str().unwrap().to_string();
+    let output = recorder.end();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("steady: /a: ") && said.contains("fewer than 5 per second"), "{said}");
+    assert!(said.contains("--incident-rate: no topic \"/none\" was recorded"), "{said}");
+    // On a busy machine the pause may have come before all were sent.
+    let times = pool.exported_times(&name);
+    assert!(!times.is_empty() && times == (0..times.len() as u64).collect::<Vec<u64>>(), "{said}");
+}
+
+#[test]
 fn two_signals_at_once_leave_no_gap_and_write_each_message_once() {
     let pool = Pool::new();
     let mut recorder = ram(&pool, &["--incident-after", "2s", "--incident-last", "1h"]);
