@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steady_lab.devices.emmc import NUMBERS
-from steady_lab.devices.kind import Number
+from steady_lab.devices.emmc import EMMC, NUMBERS
+from steady_lab.devices.kind import Kind, Number
+from steady_lab.devices.scsi import SCSI
 from steady_lab.devices.spec import DeviceSpec, load_device, parse_device
 from steady_lab.errors import SpecError
 from steady_lab.paths import GUEST_WORK, PROJECT
 
 DEVICES = sorted((PROJECT / "experiments" / "devices").glob("*.toml"))
-PARAMS_SOURCE = PROJECT / "lab" / "devices" / "emmc" / "emmc_params.c"
+MODULES = PROJECT / "lab" / "devices"
+FLASH_PARAMS = [MODULES / "flash" / f"card_params.{suffix}" for suffix in "hc"]
 # Values that other values limit: checked on their own below.
 RELATED = {"queue.depth", "read.jitter_ns", "write.jitter_ns", "slow.length_us"} | {
     "stall.low_us",
@@ -219,12 +221,14 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         load_device(missing)
 
 
-def test_the_module_has_the_same_parameters_and_ranges() -> None:
-    source = PARAMS_SOURCE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("kind", [EMMC, SCSI], ids=lambda kind: kind.name)
+def test_the_module_has_the_same_parameters_and_ranges(kind: Kind) -> None:
+    own = MODULES / kind.name / f"{kind.name}_params.c"
+    text = "".join(path.read_text(encoding="utf-8") for path in (*FLASH_PARAMS, own))
     constants = {"U64_MAX": "2**64 - 1", "FLASH_DEPTH_MAX": "32", "FLASH_UNITS_MAX": "16"} | {
         "FLASH_RUNS_MAX": "16"
     }
-    constants |= dict(re.findall(r"#define (\w+_MAX)\s+(\d+)ull", source))
+    constants |= dict(re.findall(r"#define (\w+_MAX)\s+(\d+)ull", text))
 
     def value(text: str) -> int:
         for name, number in constants.items():
@@ -235,7 +239,7 @@ def test_the_module_has_the_same_parameters_and_ranges() -> None:
     found = {
         name: (value(low), value(high))
         for name, low, high in re.findall(
-            r"^PARAM_NUMBER\((\w+), [^,]+, ([^,]+), (.+)\);$", source, re.M
+            r"^PARAM_NUMBER\((\w+), [^,]+, ([^,]+), (.+)\);$", text, re.M
         )
     }
-    assert found == {number.param: (number.low, number.high) for number in NUMBERS}
+    assert found == {number.param: (number.low, number.high) for number in kind.numbers}
