@@ -6,7 +6,8 @@ use super::times::Op;
 use crate::fault::{Fault, fault};
 use crate::tasks::check_name;
 
-const KIND: &str = "emmc";
+/// The kinds of cards, with the default first.
+const KINDS: [&str; 2] = ["emmc", "scsi"];
 /// The largest command of a probe.
 const PROBED_KIB: u64 = 512;
 /// The tolerance of a fit, in percent of the longest command and in ns.
@@ -16,10 +17,10 @@ const FIT_NS: u64 = 1_000_000;
 /// part of it.
 const FLUSHES_MAX: u64 = 3;
 
-/// Checks the kind, before a card's tables are read: other kinds have others.
+/// Checks the kind, before a card's tables are read: an SSD has others.
 pub(super) fn kind(file: &toml::Table) -> Result<(), Fault> {
-    let kind = file.get("kind").and_then(toml::Value::as_str).unwrap_or(KIND);
-    if kind == KIND { Ok(()) } else { no_bound("kind", kind) }
+    let kind = file.get("kind").and_then(toml::Value::as_str).unwrap_or(KINDS[0]);
+    if KINDS.contains(&kind) { Ok(()) } else { no_bound("kind", kind) }
 }
 
 pub(super) fn is_card(device: &Device) -> Result<(), Fault> {
@@ -34,7 +35,7 @@ fn no_bound(place: &str, value: &str) -> Result<(), Fault> {
         format!(
             "{key} = \"{value}\": no bound is known for an SSD: the times of its commands depend on \
              all earlier writes and on its garbage collection (only a card has a bound: kind = \
-             \"{KIND}\")"
+             \"emmc\" or \"scsi\")"
         ),
     )
 }

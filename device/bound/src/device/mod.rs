@@ -62,7 +62,8 @@ impl Device {
     /// not see that the task waits, and a device with a queue accepts background at the same time.
     /// An unknown kernel counts as 6.1.
     pub fn overlaps_durable(&self, set: &TaskSet) -> bool {
-        !self.queue.is_empty() && self.kernel(set).is_none_or(is_6_1)
+        let has_queue = !self.queue.is_empty() || self.host.slots > 1;
+        has_queue && self.kernel(set).is_none_or(is_6_1)
     }
 
     /// On 6.1, the background's writes with FUA bypass k2, in any size and number.

@@ -16,6 +16,7 @@ const PER_KIB_NS_MAX: u64 = 10_000_000;
 const CACHE_KIB_MAX: u64 = 65_536;
 const PAUSE_KIB_MAX: u64 = 1 << 20;
 const RUNS_MAX: u64 = 16;
+const SLOTS_MAX: u64 = 32;
 
 /// A card. The parser skips the file's description of its contents and identity.
 #[derive(Debug, Clone, Deserialize)]
@@ -32,6 +33,8 @@ pub struct Device {
     pub(super) card: Card,
     #[serde(default)]
     pub(super) queue: toml::Table,
+    #[serde(default)]
+    pub(super) host: Host,
     pub(super) read: Cost,
     /// The cost of writes; a profile of reads only has none.
     #[serde(default)]
@@ -145,6 +148,21 @@ pub(super) struct Slow {
     pub(super) period_us: u64,
     #[serde(deserialize_with = "bounded::<_, 0, PERIOD_US_MAX>")]
     pub(super) length_us: u64,
+}
+
+/// The SCSI host of a disk that is no MMC card.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Host {
+    /// The number of commands at a time.
+    #[serde(deserialize_with = "bounded::<_, 1, SLOTS_MAX>")]
+    pub(super) slots: u64,
+}
+
+impl Default for Host {
+    fn default() -> Host {
+        Host { slots: 1 }
+    }
 }
 
 /// The limits of requests, without a scheduler.

@@ -163,6 +163,20 @@ fn every_card_of_the_lab_can_be_read() {
     assert!(cards >= 8);
 }
 
+#[test]
+fn a_disk_behind_a_scsi_host_has_the_bound_of_its_slots() {
+    let card = |name: &str| {
+        std::fs::read_to_string(format!("../../experiments/devices/{name}.toml")).unwrap()
+    };
+    let scsi = card("foresee-ncemad9d-scsi");
+    let set = TaskSet::parse(&with_k2("inflight_max = 1", TASK)).unwrap();
+    assert!(!Device::parse(&scsi).unwrap().overlaps_durable(&set));
+    let several = scsi.replace("slots = 1", "slots = 8");
+    assert!(Device::parse(&several).unwrap().overlaps_durable(&set), "they overlap");
+    let error = Device::parse(&scsi.replace("slots = 1", "slots = 33")).unwrap_err().to_string();
+    assert!(error.contains("33 is out of range: must be 1 to 32"), "{error}");
+}
+
 /// What a probe wrote, with one line replaced.
 fn probed(from: &str, to: &str) -> Result<Device, String> {
     let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
