@@ -92,3 +92,23 @@ def test_knobs_are_restored_after_an_interrupt_and_stay_after_apply(work: Path) 
     # The next run finds no run that was killed, and nothing to restore.
     assert "killed" not in (work / "next.log").read_text()
     assert (work / "next.knobs").read_text() == knobs
+
+
+def test_a_queue_shorter_than_the_kernel_takes_is_restored(work: Path) -> None:
+    """A disk with one tag has nr_requests 2; 4 is the least that can be written."""
+    steady = f"{GUEST_PROJECT}/build/bin/steady with --device /dev/sda"
+    commands = (
+        "cd /sys/block/sda/queue",
+        "echo mq-deadline >scheduler",
+        "echo 5 >iosched/writes_starved",
+        "cat nr_requests iosched/writes_starved",
+        f"{steady} --knob scheduler=mq-deadline --knob queue/nr_requests=256 -- cat nr_requests",
+        f"{steady} --knob scheduler=k2 --knob queue/nr_requests=256 -- cat nr_requests",
+        "cat scheduler nr_requests iosched/writes_starved",
+    )
+    card = PROJECT / "experiments" / "devices" / "foresee-ncemad9d-scsi.toml"
+    result = uml().boot(BootRequest(["sh", "-ec", "\n".join(commands)], work, device=card))
+    assert result.exit_status == 0, result.output
+    assert result.output.split()[:4] == ["2", "5", "256", "256"]
+    assert "[mq-deadline]" in result.output
+    assert result.output.split()[-2:] == ["2", "5"]

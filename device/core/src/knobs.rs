@@ -17,6 +17,8 @@ use crate::value::Value;
 
 /// The attribute of the I/O scheduler. Changing it resets others, so it goes first.
 const SCHEDULER: &str = "scheduler";
+/// The length of the scheduler's queue. The kernel takes 4 or more, but chooses 2 for one tag.
+const NR_REQUESTS: &str = "nr_requests";
 /// The longest discard. The kernel may reject even the driver's own value.
 const DISCARD_MAX: &str = "discard_max_bytes";
 /// k2's model of the device. It changes by itself, and accepts measurements in another form than it
@@ -193,7 +195,7 @@ impl Queue {
     /// The values in force during a run: the scheduler, its attributes, and the queue's main
     /// limits.
     pub fn in_force(&self) -> BTreeMap<String, Value> {
-        let mut names = vec![SCHEDULER.into(), "nr_requests".into(), "max_sectors_kb".into()];
+        let mut names = vec![SCHEDULER.into(), NR_REQUESTS.into(), "max_sectors_kb".into()];
         names.extend(self.writable_names("iosched/"));
         let value = |name: &String| self.read(name).ok().map(|text| Value::from_text(&text));
         names.into_iter().filter_map(|name| Some((name.clone(), value(&name)?))).collect()
@@ -228,8 +230,18 @@ impl Queue {
     fn put_back(&self, attribute: &str, value: &str) -> Result<(), String> {
         match self.set(attribute, value) {
             Err(reason) if attribute == DISCARD_MAX => self.put_back_discard_max(value, reason),
+            Err(reason) if attribute == NR_REQUESTS => self.put_back_nr_requests(value, reason),
             result => result,
         }
+    }
+
+    /// Restores a length that only the kernel sets, when a scheduler starts. Its own attributes are
+    /// restored later.
+    fn put_back_nr_requests(&self, value: &str, reason: String) -> Result<(), String> {
+        let scheduler = self.read(SCHEDULER).map_err(|_| reason.clone())?;
+        self.set(SCHEDULER, "none")?;
+        self.set(SCHEDULER, &scheduler)?;
+        if self.read(NR_REQUESTS).is_ok_and(|now| now == value) { Ok(()) } else { Err(reason) }
     }
 
     /// Restores a driver's own limit that the kernel rejected for `reason`.
