@@ -135,6 +135,9 @@ impl JobFile<'_> {
         if target.offset_bytes > 0 {
             let _ = writeln!(text, "offset={}", target.offset_bytes);
         }
+        if job.processes > 1 {
+            let _ = writeln!(text, "numjobs={}", job.processes);
+        }
         text.push_str(&file_options(job, &target.path));
         match job.ioprio {
             Ioprio::RealTime(level) => _ = write!(text, "prioclass=1\nprio={level}\n"),

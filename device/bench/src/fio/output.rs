@@ -57,7 +57,7 @@ struct Latency {
     bins: BTreeMap<String, u64>,
 }
 
-/// The result of one fio job, for reads and writes together.
+/// The result of one job, for reads and writes of all its processes together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobOutput {
     /// Completed I/Os.
@@ -74,7 +74,20 @@ pub struct JobOutput {
     pub latency: Histogram,
 }
 
-/// Parses fio's output file into results by job name.
+impl JobOutput {
+    /// Adds what another process of the same job did.
+    fn add(&mut self, other: &JobOutput) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.errors += other.errors;
+        self.fatal = if self.fatal == 0 { other.fatal } else { self.fatal };
+        self.duration_ns = self.duration_ns.max(other.duration_ns);
+        self.latency.merge(&other.latency);
+    }
+}
+
+/// Parses fio's output file into results by job name. fio reports each process of a job by itself,
+/// under the same name.
 pub fn parse(text: &str) -> Result<BTreeMap<String, JobOutput>, OutputError> {
     // fio writes its messages into the same file, before and after the result.
     let start =
@@ -83,7 +96,11 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, JobOutput>, OutputError> {
     let json = json.ok_or_else(|| OutputError::Missing(text.trim().to_string()))?;
     let mut reports = serde_json::Deserializer::from_str(json).into_iter::<Report>();
     let report = reports.next().ok_or_else(|| OutputError::Missing(String::new()))??;
-    report.jobs.into_iter().map(|job| Ok((job.jobname.clone(), job_output(job)?))).collect()
+    let mut outputs: BTreeMap<String, JobOutput> = BTreeMap::new();
+    for job in report.jobs {
+        outputs.entry(job.jobname.clone()).or_default().add(&job_output(job)?);
+    }
+    Ok(outputs)
 }
 
 fn job_output(job: RawJob) -> Result<JobOutput, OutputError> {

@@ -70,7 +70,9 @@ fn end_ns(point: &PlannedPoint, jobs: &[(&Job, JobOutput)]) -> u64 {
 /// took.
 fn mib_s(job: &Job, output: &JobOutput, end_ns: Option<u64>) -> f64 {
     let (count, duration_ns) = match end_ns {
-        Some(end_ns) if job.depth > 1 => (output.count.saturating_sub(job.depth), end_ns),
+        Some(end_ns) if job.outstanding() > 1 => {
+            (output.count.saturating_sub(job.outstanding()), end_ns)
+        }
         _ => (output.count, output.duration_ns),
     };
     match (output.count, duration_ns) {

@@ -84,6 +84,9 @@ fn check_load(job: &Job, workload: &Workload) -> Result<(), String> {
     if job.depth > 1 {
         return Err(format!("arrivals with depth = {}: needs depth = 1", job.depth));
     }
+    if job.processes > 1 {
+        return Err(format!("arrivals with processes = {}: needs processes = 1", job.processes));
+    }
     if job.think_us > 0 {
         return Err(format!("arrivals with think_us = {}: only one of them", job.think_us));
     }

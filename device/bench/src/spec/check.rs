@@ -44,6 +44,7 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
     for job in &workload.job {
         check_job(job, workload)?;
     }
+    check_processes(workload)?;
     for variant in &workload.variant {
         check_variant(variant, workload)?;
     }
@@ -160,6 +161,29 @@ fn check_job(job: &Job, workload: &Workload) -> Result<(), SpecError> {
     }
 }
 
+/// Checks the jobs with several processes. fio would end the point when the first of them has done
+/// the I/Os, and all of them write the same places of a file.
+fn check_processes(workload: &Workload) -> Result<(), SpecError> {
+    let ends_point = workload.jobs_of(Class::Rt).next().or(workload.job.first());
+    for job in workload.job.iter().filter(|job| job.processes > 1) {
+        let (name, processes) = (&job.name, job.processes);
+        let counted = ends_point.filter(|_| workload.length.ios.is_some());
+        if counted.is_some_and(|counted| counted.name == job.name) {
+            return refuse(format!(
+                "job {name}: processes = {processes}: must be 1, because length.ios counts this \
+                 job's I/Os"
+            ));
+        }
+        if job.file.as_ref().is_some_and(|file| file.grow) {
+            return refuse(format!(
+                "job {name}: processes = {processes} with file.grow: a file that grows needs \
+                 processes = 1"
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn check_variant(variant: &Variant, workload: &Workload) -> Result<(), SpecError> {
     let name = &variant.name;
     let (is_knob, allowed): (fn(&str) -> bool, _) = match variant.chardisk {
@@ -201,8 +225,8 @@ fn check_chardisk(variant: &Variant, workload: &Workload) -> Result<(), SpecErro
     }
     match workload.job.iter().find(|job| job.depth > 1) {
         Some(job) => refuse(format!(
-            "variant {name}: chardisk: job {} has depth = {}: must be 1, several jobs have several \
-             I/Os in flight",
+            "variant {name}: chardisk: job {} has depth = {}: must be 1, several processes have \
+             several I/Os in flight",
             job.name, job.depth
         )),
         None => Ok(()),

@@ -39,6 +39,7 @@ fn check_job(job: &Job) -> Result<(), SpecError> {
     let name = &job.name;
     let faults = [
         (job.depth > 1, "depth", "more than 1: use threads"),
+        (job.processes > 1, "processes", "more than 1: use threads"),
         (job.think_us > 0, "think_us", "above 0"),
         (job.offset_mib > 0, "offset_mib", "above 0"),
         (job.ioprio != Ioprio::None, "ioprio", "other than \"none\""),

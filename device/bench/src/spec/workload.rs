@@ -205,6 +205,9 @@ pub struct Job {
     /// The number of outstanding I/Os: 1 = synchronous, more = libaio.
     #[serde(default = "one", deserialize_with = "bounded::<_, 1, 4_096>")]
     pub depth: u64,
+    /// The number of processes that do the job, each with `depth` outstanding I/Os.
+    #[serde(default = "one", deserialize_with = "bounded::<_, 1, 256>")]
+    pub processes: u64,
     /// The number of threads that share the job's I/Os; needs a `[host]`.
     #[serde(default = "one", deserialize_with = "bounded::<_, 1, 256>")]
     pub threads: u64,
@@ -264,6 +267,13 @@ pub struct Job {
     /// The sweep points at which it runs; empty: all.
     #[serde(default)]
     pub at: Vec<Value>,
+}
+
+impl Job {
+    /// The number of I/Os that all its processes keep outstanding.
+    pub fn outstanding(&self) -> u64 {
+        self.depth * self.processes
+    }
 }
 
 /// A job's separate file on the file system.

@@ -147,6 +147,15 @@ fn a_job_with_an_offset_has_the_device_from_there_on() {
     assert!(!section(&text, "p0.rt").contains("offset="));
 }
 
+#[test]
+fn the_processes_of_a_job_are_fios_clones() {
+    let spec = published().replace("name = \"bg\"\n", "name = \"bg\"\nprocesses = 128\n");
+    let text = job_file_of(&spec, &[]);
+    let bg = section(&text, "p0.bg");
+    assert!(bg.contains("\nnumjobs=128\n") && bg.contains("\niodepth=1\n"), "{bg}");
+    assert!(!section(&text, "p0.rt").contains("numjobs="), "one process is fio's default");
+}
+
 fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
     let read_percent = op.mixed().then_some(70);
     let (name, ioprio) = ("rt".to_string(), Ioprio::None);
@@ -158,6 +167,7 @@ fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
         bs_kib,
         offset_mib: 0,
         depth: 1,
+        processes: 1,
         threads: 1,
         ioprio,
         think_us,
@@ -220,21 +230,46 @@ proptest! {
     }
 }
 
+/// One direction of a job in fio's result.
+fn direction(count: u64) -> String {
+    format!(
+        "{{\"io_bytes\":{},\"runtime\":20,\"total_ios\":9,\"lat_ns\":{{\"min\":90,\"max\":210,\
+         \"bins\":{{\"100\":{count},\"200\":1}}}}}}",
+        count * 4096
+    )
+}
+
+/// A job in fio's result, whose I/Os failed twice.
+fn reported(error: i32, read: &str, write: &str) -> String {
+    format!(
+        "{{\"jobname\":\"p0.rt\",\"error\":{error},\"total_err\":2,\"read\":{read},\
+         \"write\":{write}}}"
+    )
+}
+
+#[test]
+fn the_processes_of_a_job_have_one_result() {
+    let idle = "{\"io_bytes\":0,\"runtime\":0,\"lat_ns\":{\"min\":0,\"max\":0}}";
+    let other = direction(5).replace("90", "80").replace("210", "410").replace("\"200", "\"400");
+    let processes = [
+        reported(0, &direction(3), idle),
+        reported(5, &other.replace("20,", "30,"), idle),
+        // Ended before its first I/O.
+        reported(0, idle, idle),
+    ];
+    let jobs = output::parse(&format!("{{\"jobs\":[{}]}}", processes.join(","))).unwrap();
+    let job = &jobs["p0.rt"];
+    assert_eq!((jobs.len(), job.count, job.errors, job.fatal), (1, 10, 6, 5));
+    assert_eq!((job.bytes, job.duration_ns), (8 * 4096, 30_000_000));
+    assert_eq!(job.latency.bins(), [(100, 8), (200, 1), (400, 1)]);
+    let ends = job.latency.percentiles();
+    assert_eq!((ends.min, ends.max), (Some(80), Some(410)));
+}
+
 #[test]
 fn messages_around_the_result_do_no_harm_and_missing_results_are_shown() {
-    let direction = |count: u64| {
-        format!(
-            "{{\"io_bytes\":{},\"runtime\":20,\"total_ios\":9,\"lat_ns\":{{\"min\":90,\"max\":210,\
-             \"bins\":{{\"100\":{count},\"200\":1}}}}}}",
-            count * 4096
-        )
-    };
-    let text = format!(
-        "fio: a note\n{{\"jobs\":[{{\"jobname\":\"p0.rt\",\"error\":0,\"total_err\":2,\
-         \"read\":{},\"write\":{}}}]}}\nanother note\n",
-        direction(3),
-        direction(4)
-    );
+    let job = reported(0, &direction(3), &direction(4));
+    let text = format!("fio: a note\n{{\"jobs\":[{job}]}}\nanother note\n");
     let jobs = output::parse(&text).unwrap();
     let job = &jobs["p0.rt"];
     assert_eq!((job.count, job.errors, job.bytes, job.duration_ns), (9, 2, 7 * 4096, 20_000_000));

@@ -43,6 +43,16 @@ fn what_is_outstanding_at_the_end_is_no_throughput() {
 }
 
 #[test]
+fn each_process_has_an_io_outstanding_at_the_end() {
+    let mut point = planned(&[]);
+    point.jobs[1].processes = 32;
+    let outputs = [output(4_000, 250 * MIB, 2_000_000_000), output(42, 21 * MIB, 2_500_000_000)];
+    let jobs: Vec<_> = point.jobs.iter().zip(outputs).collect();
+    let result = point_result("k2", &point, BTreeMap::new(), BTreeMap::new(), &jobs);
+    assert_eq!(result.classes["bg"].mib_s, Some(2.5));
+}
+
+#[test]
 fn each_job_is_in_the_result_if_it_is_asked_for() {
     let mut point = planned(&[]);
     let outputs = [output(4_000, 250 * MIB, 2_000_000_000), output(42, 21 * MIB, 2_100_000_000)];

@@ -69,6 +69,16 @@ fn a_job_with_a_file_has_no_offset() {
 }
 
 #[test]
+fn several_processes_may_write_a_file_but_not_extend_it() {
+    let said = refused("at = [\"writer\"]", "at = [\"writer\"]\nprocesses = 4");
+    assert!(said.contains("job bg: processes = 4 with file.grow"), "{said}");
+    let full = WORKLOAD
+        .replace("grow = true, ", "")
+        .replace("op = \"write\"", "op = \"write\"\nprocesses = 4");
+    assert!(Spec::parse(&full).is_ok());
+}
+
+#[test]
 fn jobs_use_their_files_and_never_the_device() {
     let spec = Spec::parse(WORKLOAD).unwrap();
     let plan = spec.plan(&Selection::default()).unwrap();

@@ -189,6 +189,9 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("ioprio = \"rt/0\"", "think_us = 5\ndepth = 2", &["think_us = 5", "depth = 2"]),
     ("ioprio = \"rt/0\"", "think_us = 5\nthink_jitter_us = 6", &["think_jitter_us = 6", "0 to"]),
     ("ioprio = \"idle\"", "think_us = 5\nthink_jitter_us = 1", &["job bg", "think_jitter_us"]),
+    ("depth = 1", "processes = 257", &["processes = 257", "must be 1 to 256"]),
+    ("ioprio = \"rt/0\"", "processes = 2", &["job rt: processes = 2", "must be 1", "length.ios"]),
+    ("key = \"bg.bs_kib\"", "key = \"bg.processes\"", &["sweep.key", "bg.processes", "JOB.KEY"]),
     ("ioprio = \"rt/0\"", "gap_us = 5", &["job rt", "gap_us", "only allowed with arrivals"]),
     ("ioprio = \"rt/0\"", "sync = \"dsync\"", &["job rt", "sync", "only allowed with arrivals"]),
     (
@@ -239,6 +242,11 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
         "ioprio = \"rt/0\"",
         "arrivals = \"poisson\"\ngap_us = 9\ndepth = 2",
         &["depth = 2", "depth = 1"],
+    ),
+    (
+        "ioprio = \"rt/0\"",
+        "arrivals = \"poisson\"\ngap_us = 9\nprocesses = 2",
+        &["processes = 2", "processes = 1"],
     ),
     (
         "ioprio = \"idle\"",
@@ -303,6 +311,29 @@ fn points_with_arrivals_run_alone() {
     let text = GOOD.replace("\"rt/0\"", "\"rt/0\"\narrivals = \"poisson\"\ngap_us = 9");
     let plan = Spec::parse(&text).unwrap().plan(&Selection::default()).unwrap();
     assert_eq!(plan[0].groups.len(), 2, "both have the same knobs");
+}
+
+#[test]
+fn processes_can_be_swept() {
+    let text = GOOD
+        .replace("depth = 1", "processes = 1")
+        .replace("bg.bs_kib", "bg.processes")
+        .replace("[4, 512]", "[1, 128]");
+    let plan = Spec::parse(&text).unwrap().plan(&Selection::default()).unwrap();
+    let points = &plan[0].groups[0].points;
+    let counts: Vec<_> = points.iter().map(|point| point.jobs[1].processes).collect();
+    assert_eq!((counts, points[0].jobs[0].processes), (vec![1, 128], 1));
+    let error = Spec::parse(&text.replace("128", "257")).unwrap_err().0;
+    assert!(error.contains("bg.processes = 257"), "{error}");
+}
+
+#[test]
+fn a_job_of_several_processes_may_end_with_the_time_but_not_with_its_ios() {
+    let several = GOOD.replace("ioprio = \"rt/0\"", "ioprio = \"rt/0\"\nprocesses = 2");
+    assert!(Spec::parse(&several.replace("ios = 10", "seconds = 1")).is_ok());
+    let counted = several.replace("\"rt\"\nop", "\"bg\"\nop");
+    let error = Spec::parse(&counted).unwrap_err().0;
+    assert!(error.contains("job rt: processes = 2: must be 1"), "no real-time job: {error}");
 }
 
 #[test]
@@ -420,6 +451,7 @@ fn what_does_not_go_with_a_host_is_refused() {
         (&[("at_once = 1", "at_once = 3")], &["host.pre_at_once = 3", "1 to cores = 2"]),
         (&[("threads = 4", "threads = 257")], &["threads = 257", "must be 1 to 256"]),
         (&[("threads = 4", "depth = 4")], &["depth", "use threads"]),
+        (&[("threads = 4", "processes = 4")], &["processes", "use threads"]),
         (&[("threads = 4", "offset_mib = 4")], &["offset_mib", "not allowed with a [host]"]),
         (&[("threads = 4", "think_us = 4")], &["think_us", "not allowed with a [host]"]),
         (&[("threads = 4", "ioprio = \"rt/0\"")], &["ioprio", "not allowed with a [host]"]),

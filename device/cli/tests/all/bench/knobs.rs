@@ -154,6 +154,25 @@ fn arrivals_are_kept_beside_fio() {
     assert!(duration_ns >= 199_500_000, "{duration_ns} ns: not all arrivals can have come");
 }
 
+#[test]
+fn the_processes_of_a_job_run_until_the_real_time_job_ends() {
+    let Some(disk) = loop_device() else { return };
+    for job in ["ioprio = \"rt/0\"", "ioprio = \"rt/0\"\narrivals = \"poisson\"\ngap_us = 2000"] {
+        let jobs = JOBS.replace("depth = 4", "processes = 1").replace("ioprio = \"rt/0\"", job);
+        let sweep = "[sweep]\nkey = \"bg.processes\"\nvalues = [1, 20]\n";
+        let spec = format!("{IOS}{jobs}{sweep}[[variant]]\nname = \"as-is\"\n");
+        let output = disk.bench(&spec).arg("--json").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let record = valid_record(&output);
+        let counts = |class: &str| {
+            [0, 1].map(|point| record["results"][point]["classes"][class]["count"].as_u64())
+        };
+        assert_eq!(counts("rt"), [Some(100); 2], "{job}");
+        // Each process does at least the I/O that it starts with.
+        assert!(counts("bg")[1] >= Some(20), "{job}: {:?}", counts("bg"));
+    }
+}
+
 /// Waits until `steady` has set the knobs and its fio runs.
 fn wait_for_fio(disk: &Loop, steady: u32) -> u32 {
     let children = format!("/proc/{steady}/task/{steady}/children");
