@@ -17,9 +17,10 @@ AMD64 = StockKernel(Path("tree"), Path("source"), "6.12", "6.12.0", "key")
 ARM64 = StockKernel(Path("tree"), Path("source"), "6.12", "6.12.0", "key", "arm64")
 
 
-def test_an_emmc_is_refused_on_arm() -> None:
-    with pytest.raises(BootError, match=r"disk emmc: only qemu-system-x86_64 has it"):
-        Qemu(ARM64, disks=("sd", "emmc"))
+@pytest.mark.parametrize("disk", ["emmc", "ufs"])
+def test_a_disk_of_the_newer_qemu_is_refused_on_arm(disk: str) -> None:
+    with pytest.raises(BootError, match=rf"disk {disk}: only qemu-system-x86_64 has it"):
+        Qemu(ARM64, disks=("sd", disk))
 
 
 def test_time_of_an_instruction_that_qemu_cannot_take_is_refused() -> None:

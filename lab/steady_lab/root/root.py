@@ -3,7 +3,7 @@
 
 Guests run on one, and nothing but what runs in guests is in it; kernels, modules and `steady` are
 built in another. Of Debian 13 are a third, for modules of its kernels, and a fourth, with a QEMU
-that has an eMMC. For ARM there are two more: what guests run, and what builds it here.
+that has eMMC and UFS. For ARM there are two more: what guests run, and what builds it here.
 
 No maintainer script runs: what the lab needs of their work is done here. The same lock gives
 the same files everywhere, down to modes and times.

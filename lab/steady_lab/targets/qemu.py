@@ -195,6 +195,7 @@ def _init_text(target: Qemu, request: BootRequest) -> str:
     texts = [text for disk in found for text in disk.modules(target.cpus)]
     # Drivers stay: a disk's last request may still be on its way out.
     loads = [_modprobe(text, unload=False) for text in texts]
+    loads += [_new_id(*new_id) for disk in found if (new_id := KINDS[disk.kind].new_id)]
     own = _own_modules(target, request)
     seen = {name: f"{GUEST_PROJECT}/{path.relative_to(PROJECT)}" for name, path in own.items()}
     for text in [*request.modules, K2.name]:
@@ -227,6 +228,12 @@ def _modprobe(text: str, *, unload: bool = True) -> ModuleLoad:
     name, *params = text.split()
     program = ("modprobe", "-d", GUEST_KERNEL)
     return ModuleLoad(Path(name), params, unload=unload, program=program)
+
+
+def _new_id(driver: str, identity: str) -> ModuleLoad:
+    """Let a PCI driver take one more device; one that knows it already refuses that."""
+    tell = 'echo "$1" >"/sys/bus/pci/drivers/$0/new_id" 2>/dev/null || :'
+    return ModuleLoad(Path(driver), [identity], unload=False, program=("sh", "-c", tell))
 
 
 def _console(terminal: str) -> Console:

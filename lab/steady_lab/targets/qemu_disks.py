@@ -18,13 +18,15 @@ class DiskKind:
     """`options(number, cpus)` are QEMU's behind the drive `diskNUMBER`, `node(index)` the node.
 
     `module`: drivers to load, the last with its parameters. `index` counts disks of the kind.
-    `newer`: QEMU of Debian 12 has it not.
+    `newer`: QEMU of Debian 12 has it not. `new_id`: the name of a PCI driver, and a device that it
+    does not know on 6.1.
     """
 
     modules: Sequence[str]
     node: Callable[[int], str]
     options: Callable[[int, int], Sequence[str]] | None
     newer: bool = False
+    new_id: tuple[str, str] | None = None
 
 
 def _letter(index: int) -> str:
@@ -66,6 +68,16 @@ KINDS: Mapping[str, DiskKind] = {
             *("-device", f"sdhci-pci,id=bus{n}", "-device", f"emmc,drive=disk{n},id=dev{n}"),
         ),
         newer=True,
+    ),
+    "ufs": DiskKind(
+        ("ufshcd_pci", "sd_mod"),
+        lambda index: f"/dev/sd{_letter(index)}",
+        lambda n, cpus: (
+            *("-device", f"ufs,id=bus{n},mcq=on,mcq-maxq={cpus}"),
+            *("-device", f"ufs-lu,drive=disk{n},bus=bus{n},id=dev{n}"),
+        ),
+        newer=True,
+        new_id=("ufshcd", "1b36 0013"),
     ),
     "null": DiskKind(
         ("null_blk nr_devices=1 queue_mode=2 irqmode=1 memory_backed=1 gb=1 submit_queues={cpus}",),
