@@ -16,7 +16,7 @@ stream() {
 	disk=$1
 	shift
 	"$STEADY_TESTS_BIN/io_stream" "$disk" jobs=$JOBS rt_jobs=1 region_kib=$REGION_KIB \
-		largest_kib=256 hint_percent=20 sync_percent=5 "$@"
+		block_bytes="$(blockdev --getss "$disk")" largest_kib=256 hint_percent=20 sync_percent=5 "$@"
 }
 
 # k2_while_streaming DISK COMMAND [ARGUMENT]...: repeat a command with the disk's name until a stream

@@ -39,6 +39,7 @@ WHAT = {
     "data_under_load": "k2: data, with counted splitting and with `rt_block_us`",
     "changes_under_load": "k2: scheduler, knobs and `nr_requests` changed under load",
     "removal_under_load": "k2: the disk removed under load",
+    "ufs_priority": "k2: UFS's priority bit, real-time only",
     "chario_under_load": "chario: data of several threads",
     "chario_suspend": "chario: devices suspended and resumed under load, whole card and lane",
     "reserved_region": "chario, O_DIRECT: buffers in a region of device-dax",
@@ -62,6 +63,7 @@ DISKS = {
     "nvme": "NVMe",
     "sd": "SD card (sdhci)",
     "emmc": "eMMC (sdhci)",
+    "ufs": "UFS",
     "null": "null_blk",
 }
 # Tests that are not run separately for each kind of disk.
@@ -190,17 +192,17 @@ def table(columns: Mapping[str, str], found: Mapping[Row, Mapping[str, bool]]) -
 def emulator(program: Sequence[str]) -> str:
     command = [*program, "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()[0]
+    return done.stdout.splitlines()[0].removeprefix("QEMU emulator version ")
 
 
 def pc() -> str:
     qemu, newer = emulator([PC.program]), emulator(newer_program())
-    return f"Emulated by {qemu}, the eMMC by {newer}; x86-64, three CPUs."
+    return f"Emulated by QEMU {qemu}, eMMC and UFS by {newer}."
 
 
 def arm_board() -> str:
     boards = [" ".join(one.board) for one in (ARM_BOARD, ARM_BOARD_32)]
-    return f"Emulated by {emulator([ARM_BOARD.program])}; {' and '.join(boards)}, three CPUs."
+    return f"Emulated by QEMU {emulator([ARM_BOARD.program])}; {' and '.join(boards)}."
 
 
 def main() -> int:
