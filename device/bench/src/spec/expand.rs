@@ -14,6 +14,10 @@ use crate::spec::workload::{
     Workload,
 };
 
+/// The most processes that one fio starts. It holds half a MiB for each until it ends, also for
+/// those of other points.
+const FIO_PROCESSES_MAX: u64 = 512;
+
 /// A workload file, in its checked form and as written.
 #[derive(Debug, Clone)]
 pub struct Spec {
@@ -79,14 +83,19 @@ impl PlannedPoint {
         first_rt.or(self.length.ios.and(Some(0)))
     }
 
+    /// The number of processes of all its jobs.
+    fn processes(&self) -> u64 {
+        self.jobs.iter().map(|job| job.processes).sum()
+    }
+
     /// Whether some of its jobs have arrivals.
     pub fn has_arrivals(&self) -> bool {
         self.jobs.iter().any(|job| job.arrivals.is_some())
     }
 }
 
-/// Points that run one after the other under the same knobs, in one fio process. With arrivals, or
-/// a file system, which is recreated for each point, it has only one point.
+/// Points that run one after the other under the same knobs, in one fio. With arrivals, or a file
+/// system, which is recreated for each point, it has only one point.
 #[derive(Debug, Clone)]
 pub struct KnobGroup {
     /// The requested values by key.
@@ -263,7 +272,7 @@ impl Spec {
             };
             let alone = self.workload.filesystem.is_some() || point.has_arrivals();
             match groups.last_mut() {
-                Some(last) if last.takes(&knobs) && !alone => last.points.push(point),
+                Some(last) if last.takes(&knobs, &point) && !alone => last.points.push(point),
                 _ => groups.push(KnobGroup { knobs, points: vec![point] }),
             }
         }
@@ -273,8 +282,11 @@ impl Spec {
 
 impl KnobGroup {
     /// Whether a further point can run in the same process.
-    fn takes(&self, knobs: &BTreeMap<String, Value>) -> bool {
-        self.knobs == *knobs && !self.points.iter().any(PlannedPoint::has_arrivals)
+    fn takes(&self, knobs: &BTreeMap<String, Value>, point: &PlannedPoint) -> bool {
+        let processes: u64 = self.points.iter().map(PlannedPoint::processes).sum();
+        self.knobs == *knobs
+            && !self.points.iter().any(PlannedPoint::has_arrivals)
+            && processes + point.processes() <= FIO_PROCESSES_MAX
     }
 }
 

@@ -323,6 +323,11 @@ fn processes_can_be_swept() {
     let points = &plan[0].groups[0].points;
     let counts: Vec<_> = points.iter().map(|point| point.jobs[1].processes).collect();
     assert_eq!((counts, points[0].jobs[0].processes), (vec![1, 128], 1));
+    // One fio holds memory for the processes of all its points.
+    let many = Spec::parse(&text.replace("[1, 128]", "[120, 121, 256, 255]")).unwrap();
+    let plan = many.plan(&Selection::default()).unwrap();
+    let groups: Vec<_> = plan[0].groups.iter().map(|group| group.points.len()).collect();
+    assert_eq!(groups, [3, 1]);
     let error = Spec::parse(&text.replace("128", "257")).unwrap_err().0;
     assert!(error.contains("bg.processes = 257"), "{error}");
 }
