@@ -62,7 +62,7 @@ impl<'a> ArrivalsLoad<'a> {
     ) -> Result<ArrivalsLoad<'a>, LoadError> {
         let mut jobs = Vec::new();
         for (index, job) in point.jobs.iter().enumerate() {
-            let seed = seed_of(seed, point.index, index);
+            let seed = seed_of(seed, point.index, index, 0);
             let Some(schedule) = Schedule::new(job, seed) else { continue };
             jobs.push(JobLoad {
                 name: job_name(point, job),

@@ -22,8 +22,13 @@ use crate::spec::workload::{Data, FileSync, Ioprio, Job};
 
 /// The time limit in s of jobs that run until another ends; longer than any point.
 const UNTIL_ENDED_S: u64 = 24 * 3_600;
+/// fio 3.33 ignores `randseed` without `randrepeat=0`, and takes seeds of its own. All records were
+/// made so, with this seed. Any other decides the offsets.
+const SEED_OF_FIO: u64 = 1;
 /// The distance between the seeds of a job's points. The seeds of a point's jobs differ by 1.
 const SEED_STRIDE: u64 = 1_000;
+/// The distance between the seeds of a job's processes.
+const PROCESS_STRIDE: u64 = 1 << 40;
 /// The file of [`started_path`]; fio runs in its directory.
 const STARTED: &str = "started";
 
@@ -61,17 +66,19 @@ impl JobFile<'_> {
             let order = running_order(point);
             for (position, &index) in order.iter().enumerate() {
                 let job = &point.jobs[index];
-                let _ = writeln!(text, "\n[{}]", job_name(point, job));
-                if position == 0 {
-                    text.push_str("stonewall=1\n");
+                for process in 0..job.processes {
+                    let _ = writeln!(text, "\n[{}]", job_name(point, job));
+                    if position == 0 && process == 0 {
+                        text.push_str("stonewall=1\n");
+                    }
+                    let seed = seed_of(self.seed, point.index, index, process);
+                    if job.think_jitter_us > 0 {
+                        let log = self.think_log(point, job, seed);
+                        let _ = writeln!(text, "{}", log.options());
+                        logs.push(log);
+                    }
+                    text.push_str(&self.job(point, index, seed));
                 }
-                let seed = seed_of(self.seed, point.index, index);
-                if job.think_jitter_us > 0 {
-                    let log = self.think_log(point, job, seed);
-                    let _ = writeln!(text, "{}", log.options());
-                    logs.push(log);
-                }
-                text.push_str(&self.job(point, index, seed));
                 if point.has_arrivals() && position + 1 == order.len() {
                     let _ = writeln!(text, "exec_prerun=: > {STARTED}");
                 }
@@ -88,11 +95,13 @@ impl JobFile<'_> {
             Some(_) => String::new(),
             None => format!("filename={}\ndirect=1\n", escaped(&self.device.node)),
         };
+        let offsets = if self.seed == SEED_OF_FIO { "" } else { "randrepeat=0\n" };
         format!(
             "[global]\n\
              {device}\
              thread=1\n\
              clocksource=clock_gettime\n\
+             {offsets}\
              norandommap=1\n\
              invalidate=0\n\
              fadvise_hint=0\n\
@@ -136,7 +145,7 @@ impl JobFile<'_> {
             let _ = writeln!(text, "offset={}", target.offset_bytes);
         }
         if job.processes > 1 {
-            let _ = writeln!(text, "numjobs={}", job.processes);
+            text.push_str("thread=0\n");
         }
         text.push_str(&file_options(job, &target.path));
         match job.ioprio {
@@ -222,9 +231,10 @@ fn running_order(point: &PlannedPoint) -> Vec<usize> {
     others
 }
 
-/// The seed of a job. It does not depend on the variant, so all variants use the same offsets.
-pub(crate) fn seed_of(seed: u64, point: usize, job: usize) -> u64 {
-    let position = point as u64 * SEED_STRIDE + job as u64 + 1;
+/// The seed of a process of a job. It does not depend on the variant, so all variants use the same
+/// offsets.
+pub(crate) fn seed_of(seed: u64, point: usize, job: usize, process: u64) -> u64 {
+    let position = point as u64 * SEED_STRIDE + job as u64 + 1 + process * PROCESS_STRIDE;
     // fio reads seeds as signed numbers.
     seed.wrapping_mul(1_000_000).wrapping_add(position) & (i64::MAX as u64)
 }

@@ -84,7 +84,7 @@ impl HostLoad<'_> {
             host,
             job,
             ios: point.length.ios.unwrap_or_default(),
-            transfer: Transfer::open(job, seed_of(self.seed, point.index, 0), &target)?,
+            transfer: Transfer::open(job, seed_of(self.seed, point.index, 0, 0), &target)?,
             cores: FairSemaphore::new(host.cores),
             preparing: FairSemaphore::new(host.pre_at_once),
             next: AtomicU64::new(0),

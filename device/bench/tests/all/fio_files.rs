@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The files exchanged with fio: job files, lists of think times, results.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -148,12 +149,29 @@ fn a_job_with_an_offset_has_the_device_from_there_on() {
 }
 
 #[test]
-fn the_processes_of_a_job_are_fios_clones() {
+fn each_process_of_a_job_has_offsets_of_its_own() {
     let spec = published().replace("name = \"bg\"\n", "name = \"bg\"\nprocesses = 128\n");
     let text = job_file_of(&spec, &[]);
-    let bg = section(&text, "p0.bg");
-    assert!(bg.contains("\nnumjobs=128\n") && bg.contains("\niodepth=1\n"), "{bg}");
-    assert!(!section(&text, "p0.rt").contains("numjobs="), "one process is fio's default");
+    let point = text.split("[p1.settle]").next().unwrap();
+    let all: Vec<_> = point.split("[p0.bg]").skip(1).collect();
+    let seeds: BTreeSet<_> = all.iter().filter_map(|one| seed_in(one)).collect();
+    assert_eq!((all.len(), seeds.len()), (128, 128));
+    assert!(all[0].contains("stonewall=1\n") && !all[1].contains("stonewall=1\n"));
+    assert!(all.iter().all(|one| one.contains("\niodepth=1\n") && one.contains("\nthread=0\n")));
+    assert!(!section(&text, "p0.rt").contains("thread="), "one process is a thread");
+}
+
+fn seed_in(section: &str) -> Option<&str> {
+    section.split("randseed=").nth(1)?.lines().next()
+}
+
+#[test]
+fn offsets_follow_the_seed() {
+    let text = |seed: &str| job_file_of(&published().replace("seed = 1\n", seed), &[]);
+    let (one, two) = (text("seed = 1\n"), text("seed = 2\n"));
+    assert_ne!(seed_in(section(&one, "p0.bg")), seed_in(section(&two, "p0.bg")));
+    assert!(section(&two, "global").contains("\nrandrepeat=0\n"), "{two}");
+    assert!(!one.contains("randrepeat="), "the records were made without");
 }
 
 fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
