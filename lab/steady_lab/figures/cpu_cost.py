@@ -227,6 +227,6 @@ def missed_goals(costs: dict[Case, Cost]) -> list[str]:
             if pair[0] and pair[1] and pair[0].instructions > times * pair[1].instructions:
                 missed.append(
                     f"{load.title}: {ours.title} {pair[0].instructions:.0f} instructions per read,"
-                    f" {theirs.title} {pair[1].instructions:.0f}, and {times} times that is the limit"
+                    f" {theirs.title} {pair[1].instructions:.0f}; the limit is {times} times that"
                 )
     return missed
