@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steady_lab.devices import flash
 from steady_lab.devices.emmc import EMMC, NUMBERS
 from steady_lab.devices.kind import Kind, Number
 from steady_lab.devices.scsi import SCSI
@@ -243,3 +244,12 @@ def test_the_module_has_the_same_parameters_and_ranges(kind: Kind) -> None:
         )
     }
     assert found == {number.param: (number.low, number.high) for number in kind.numbers}
+
+
+def test_the_paper_s_card_has_the_same_times_behind_both_hosts() -> None:
+    card, disk = (
+        load_device(PROJECT / "experiments" / "devices" / f"foresee-ncemad9d-{host}.toml")
+        for host in ("usb", "scsi")
+    )
+    shared = [number.param for number in flash.NUMBERS]
+    assert [card.values[name] for name in shared] == [disk.values[name] for name in shared]

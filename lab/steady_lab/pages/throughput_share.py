@@ -74,8 +74,7 @@ def _fixed_text(timing: Timing) -> str:
     return (
         f"Data take {timing.per_kib:.1f} us per KiB. The fixed time is {n} x (base "
         f"{timing.base:.0f} us + jump {timing.jump:.0f} us) and, for {timing.slow_share:.0%} of "
-        f"the time, {n} x {timing.slow:.0f} us more. Whatever the scheduler, a device that serves "
-        "one command at a time pays it in every cycle."
+        f"the time, {n} x {timing.slow:.0f} us more, under any scheduler."
     )
 
 
@@ -83,13 +82,11 @@ def _share_text(split: Cycle, whole: Cycle) -> str:
     paper_whole = PAPER_SPLIT_MIB_S / PAPER_SHARE
     wanted_us = fixed_us_for(PAPER_SHARE, split, whole)
     return (
-        f"The paper's {PAPER_SPLIT_MIB_S:g} MiB/s are {PAPER_SHARE:.0%} of {paper_whole:.1f}, "
-        f"which fits a background of 512 KiB; of the {PAPER_TABLE_MIB_S:g} in Table 3, which fits "
-        f"one of 128 KiB, they are {PAPER_SPLIT_MIB_S / PAPER_TABLE_MIB_S:.0%}. To keep "
-        f"{PAPER_SHARE:.0%} here, the fixed time would have to be {wanted_us:.0f} us instead of "
-        f"{split.fixed_us:.0f}: {1 - wanted_us / split.fixed_us:.0%} less. It is fitted to all "
-        "published figures together, with an error of 7 % (docs/devices.md); the difference is "
-        "the fit's, not the scheduler's."
+        f"The paper's {PAPER_SPLIT_MIB_S:g} MiB/s are {PAPER_SHARE:.0%} of {paper_whole:.1f}, a "
+        f"background of 512 KiB, and {PAPER_SPLIT_MIB_S / PAPER_TABLE_MIB_S:.0%} of the "
+        f"{PAPER_TABLE_MIB_S:g} in Table 3, one of 128 KiB. {PAPER_SHARE:.0%} here takes a fixed "
+        f"time of {wanted_us:.0f} us, {1 - wanted_us / split.fixed_us:.0%} below the fit, whose "
+        "error is 7 % (docs/devices.md)."
     )
 
 
