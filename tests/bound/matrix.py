@@ -83,7 +83,7 @@ def cards() -> list[str]:
     """The names of all cards of the lab but those that only tests need."""
     names = sorted(path.stem for path in CARDS.glob("*.toml"))
     files = {name: load_toml(CARDS / f"{name}.toml") for name in names}
-    is_card = {name: file.get("kind", "emmc") == "emmc" for name, file in files.items()}
+    is_card = {name: file.get("kind") != "nvme" for name, file in files.items()}
     return [n for n in names if is_card[n] and (n in TESTS or not n.startswith("test-"))]
 
 
