@@ -195,3 +195,12 @@ def test_a_system_without_namespaces_is_named_with_the_remedy() -> None:
     assert done.returncode == 1
     for part in ("the lab needs new namespaces", "user.max_user_namespaces", "--privileged"):
         assert part in done.stderr, done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    keys = [str(LAB), "device", "keys", "nvme"]
+    done = subprocess.run(keys, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

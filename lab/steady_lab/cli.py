@@ -7,6 +7,8 @@ on the exit status of the command that it ran.
 
 import argparse
 import importlib
+import os
+import select
 import sys
 from collections.abc import Sequence
 
@@ -56,6 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = build_parser().parse_args(argv)
         status = arguments.func(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if not _reader_has_gone():
+            raise
+        # Python would report at its end what it could not write.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except LabError as error:
         print(f"steady-lab: {error}", file=sys.stderr)
         return 1
@@ -69,6 +78,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\nsteady-lab: interrupted; finished boots and builds are kept", file=sys.stderr)
         return 130
     return int(status)
+
+
+def _reader_has_gone() -> bool:
+    """Whether what reads standard output, such as `head`, has ended."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 if __name__ == "__main__":
