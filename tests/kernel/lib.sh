@@ -25,6 +25,15 @@ expect_at_least() {
 	[ "$2" -ge "$3" ] || fail "$1 is $2, expected at least $3"
 }
 
+# fails WHAT TEXT COMMAND...: the command must fail, and say so.
+fails() {
+	what=$1
+	text=$2
+	shift 2
+	"$@" 2>/run/error && fail "$what: succeeded"
+	grep -q "$text" /run/error || fail "$what: $(cat /run/error)"
+}
+
 # null_blk_create NAME [KEY=VALUE]...: /dev/NAME, 64 MiB in memory, one queue, done by a timer.
 null_blk_create() {
 	mountpoint -q "$CONFIGFS" || mount -t configfs configfs "$CONFIGFS"
@@ -269,6 +278,11 @@ scsi_disk() {
 		sleep 0.01
 	done
 	fail "scsi_debug's disk does not appear"
+}
+
+# scsi_stat KEY: a line of the emulated SCSI disk's debugfs.
+scsi_stat() {
+	sed -n "s/^$1 //p" /sys/kernel/debug/steady_scsi/stats
 }
 
 # stream_sum FIELD FILE: the sum over io_stream's processes of done, failed or refused.

@@ -7,15 +7,6 @@
 
 nvme_create fault=write:timeout:op:1,read:error:sectors:2048-2049,write:error:sectors:8192-8199,read:timeout:sectors:6144-6144
 
-# fails WHAT TEXT COMMAND...: it must fail, and say so.
-fails() {
-	what=$1
-	text=$2
-	shift 2
-	"$@" 2>/run/error && fail "$what: succeeded"
-	grep -q "$text" /run/error || fail "$what: $(cat /run/error)"
-}
-
 works() {
 	dd if=/run/wanted of=/dev/nvme0n1 bs=8192 oflag=direct status=none || fail "write elsewhere"
 	dd if=/dev/nvme0n1 bs=8192 count=1 iflag=direct status=none | cmp - /run/wanted ||

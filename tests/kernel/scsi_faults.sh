@@ -4,15 +4,6 @@
 # DEVICE: test-scsi
 . "$STEADY_TESTS/lib.sh"
 
-# fails WHAT TEXT COMMAND...: it must fail, and say so.
-fails() {
-	what=$1
-	text=$2
-	shift 2
-	"$@" 2>/run/error && fail "$what: succeeded"
-	grep -q "$text" /run/error || fail "$what: $(cat /run/error)"
-}
-
 works() {
 	dd if=/run/wanted of=/dev/sda bs=4096 seek=1000 oflag=direct status=none || fail "write elsewhere"
 	dd if=/dev/sda bs=4096 skip=1000 count=2 iflag=direct status=none | cmp - /run/wanted ||
@@ -36,6 +27,5 @@ dd if=/dev/sda of=/dev/null bs=512 skip=2050 count=6 iflag=direct status=none ||
 echo 1 >/sys/block/sda/device/timeout
 echo 1000 >/sys/class/scsi_disk/0:0:0:0/max_medium_access_timeouts
 fails time-out "Input/output error" dd if=/dev/sda of=/dev/null bs=512 skip=6144 count=1 iflag=direct
-expect_at_least "commands without answer" \
-	"$(sed -n 's/^silent //p' /sys/kernel/debug/steady_scsi/stats)" 2
+expect_at_least "commands without answer" "$(scsi_stat silent)" 2
 works

@@ -4,11 +4,6 @@
 # DEVICE: test-scsi
 . "$STEADY_TESTS/lib.sh"
 
-# scsi_stat KEY: a line of the emulated disk's debugfs.
-scsi_stat() {
-	sed -n "s/^$1 //p" /sys/kernel/debug/steady_scsi/stats
-}
-
 expect "sectors" "$(cat /sys/block/sda/size)" 131072
 expect "model" "$(tr -d ' ' </sys/block/sda/device/model)" TEST-SCSI
 expect "slots" "$(cat /sys/block/sda/device/queue_depth)" 4

@@ -5,8 +5,7 @@
  * Data moves when the command arrives, but the answer is due later. No program can observe this:
  * the data of a request is undefined before its completion.
  *
- * It has what the kernel's sd driver asks a plain disk of SPC-2 for, without discard, as most USB
- * bridges have it.
+ * It has what the kernel's sd driver asks of a plain disk (SPC-2) of up to 2 TiB, without discard.
  */
 #include <linux/err.h>
 #include <linux/slab.h>
@@ -122,25 +121,12 @@ static void mode_sense(struct sscsi_disk *disk, struct scsi_cmnd *cmd)
 	reply(cmd, data, len);
 }
 
-static void read_capacity_10(struct sscsi_disk *disk, struct scsi_cmnd *cmd)
+static void read_capacity(struct sscsi_disk *disk, struct scsi_cmnd *cmd)
 {
 	u8 data[8];
 
-	put_number(min_t(u64, disk->config->sectors - 1, U32_MAX), data, 4);
+	put_number(disk->config->sectors - 1, data, 4);
 	put_number(FLASH_SECTOR_BYTES, data + 4, 4);
-	reply(cmd, data, sizeof(data));
-}
-
-static void read_capacity_16(struct sscsi_disk *disk, struct scsi_cmnd *cmd)
-{
-	u8 data[32] = {};
-
-	if ((cmd->cmnd[1] & 0x1f) != SAI_READ_CAPACITY_16) {
-		fail(cmd, ILLEGAL_REQUEST, ASC_INVALID_CDB_FIELD);
-		return;
-	}
-	put_number(disk->config->sectors - 1, data, 8);
-	put_number(FLASH_SECTOR_BYTES, data + 8, 4);
 	reply(cmd, data, sizeof(data));
 }
 
@@ -187,21 +173,28 @@ static int move_data(struct sscsi_disk *disk, struct scsi_cmnd *cmd,
 	return media_store_write(disk->store, pos, disk->bounce, len);
 }
 
-static void transfer(struct sscsi_disk *disk, struct scsi_cmnd *cmd, struct flash_request request,
+/* Reads or writes; the issuer's direction decides. Without sectors there is nothing to do. */
+static void transfer(struct sscsi_disk *disk, struct scsi_cmnd *cmd, u64 sector, u64 sectors,
 		     u64 now_ns, struct sscsi_answer *answer)
 {
+	struct flash_request request = {
+		.op = cmd->sc_data_direction == DMA_TO_DEVICE ? FLASH_WRITE : FLASH_READ,
+		.sector = sector,
+		.sectors = sectors,
+		.durable = cmd->cmnd[1] & FUA,
+	};
+	u64 capacity = disk->config->sectors;
 	struct flash_result result;
 
-	request.op = cmd->sc_data_direction == DMA_TO_DEVICE ? FLASH_WRITE : FLASH_READ;
-	if (request.sector + request.sectors > disk->config->sectors) {
+	if (sector >= capacity || sectors > capacity - sector) {
 		fail(cmd, ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
 		return;
 	}
-	if (request.sectors * FLASH_SECTOR_BYTES > min(scsi_bufflen(cmd), SSCSI_REQUEST_BYTES)) {
+	if (sectors * FLASH_SECTOR_BYTES > min(scsi_bufflen(cmd), SSCSI_REQUEST_BYTES)) {
 		fail(cmd, ILLEGAL_REQUEST, ASC_INVALID_CDB_FIELD);
 		return;
 	}
-	if (!submit(disk, cmd, &request, now_ns, answer, &result))
+	if (!sectors || !submit(disk, cmd, &request, now_ns, answer, &result))
 		return;
 	if (move_data(disk, cmd, &request, &result))
 		fail(cmd, HARDWARE_ERROR, 0);
@@ -234,30 +227,11 @@ static void run_command(struct sscsi_disk *disk, struct scsi_cmnd *cmd, u64 now_
 		mode_sense(disk, cmd);
 		break;
 	case READ_CAPACITY:
-		read_capacity_10(disk, cmd);
-		break;
-	case SERVICE_ACTION_IN_16:
-		read_capacity_16(disk, cmd);
+		read_capacity(disk, cmd);
 		break;
 	case READ_10:
 	case WRITE_10:
-		transfer(disk, cmd,
-			 (struct flash_request){
-				 .sector = get_number(cdb + 2, 4),
-				 .sectors = get_number(cdb + 7, 2),
-				 .durable = cdb[1] & FUA,
-			 },
-			 now_ns, answer);
-		break;
-	case READ_16:
-	case WRITE_16:
-		transfer(disk, cmd,
-			 (struct flash_request){
-				 .sector = get_number(cdb + 2, 8),
-				 .sectors = get_number(cdb + 10, 4),
-				 .durable = cdb[1] & FUA,
-			 },
-			 now_ns, answer);
+		transfer(disk, cmd, get_number(cdb + 2, 4), get_number(cdb + 7, 2), now_ns, answer);
 		break;
 	case SYNCHRONIZE_CACHE:
 		flush(disk, cmd, now_ns, answer);
