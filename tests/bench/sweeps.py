@@ -27,9 +27,7 @@ from steady_lab.errors import LabError
 from steady_lab.figures.boot_board import BootBoard
 from steady_lab.figures.executor import Executor, LocalPool
 from steady_lab.paths import GUEST_PROJECT, PROJECT
-from steady_lab.sweeps.bundle import archive, bundles, unpack
-from steady_lab.sweeps.dask_executor import DaskExecutor, remote_job_of
-from steady_lab.sweeps.ship import Shipping
+from steady_lab.sweeps.dask_executor import DaskExecutor, SentParts, remote_job_of, unpacked
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 from steady_lab.targets.uml import Uml, uml
 
@@ -87,7 +85,7 @@ def compare(address: str, folder: Path, count: int) -> None:
     target, there, here = uml(), DaskExecutor(address), LocalPool(WORKERS)
     on_each_side(address, target, folder, 100)
     shipping_s = seconds(there, boots(target, folder / "first", 0, WORKERS * 2))
-    print(f"first {WORKERS * 2} boots, with all that is shipped: {shipping_s:.1f} s")
+    print(f"first {WORKERS * 2} boots, with all that is sent: {shipping_s:.1f} s")
     here_s = there_s = 0.0
     for first in range(0, count, TURN_BOOTS):
         here_s += seconds(here, boots(target, folder / "here", first, TURN_BOOTS))
@@ -101,34 +99,30 @@ def compare(address: str, folder: Path, count: int) -> None:
     there.close()
 
 
-def unpacking_s(digests: Iterable[str], folder: Path) -> float:
-    """CPU time to unpack bundles of this machine into an empty cache, and hash them."""
-    given = {digest: archive(digest) for digest in digests}
+def unpacking_s(archives: Iterable[bytes], folder: Path) -> float:
+    """CPU time to unpack archives into an empty cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STEADYIO_CACHE", str(folder))
-        bundles().mkdir(parents=True)
-        for file in given.values():
-            shutil.copy(file, bundles())
         start_s = time.process_time()
-        for digest in given:
-            unpack(digest)
+        for archive in archives:
+            unpacked(archive)
         return time.process_time() - start_s
 
 
 def on_each_side(address: str, target: Uml, folder: Path, count: int) -> None:
     """The client's work for each boot without Dask's own part, and a worker's once."""
     with Client(address) as client:
-        shipping = Shipping(client)
         made = boots(target, folder / "jobs", 0, count + 1)
         made[0].prepare()
-        digests = remote_job_of(made[0], shipping).parts.values()
+        first, _ = remote_job_of(made[0])
+        archives = client.gather(list(SentParts(client).of(first.guest, ()).values()))
         start_s = time.process_time()
         for boot in made[1:]:
             boot.prepare()
-            pickle.dumps(remote_job_of(boot, shipping))
+            pickle.dumps(remote_job_of(boot))
         each_ms = (time.process_time() - start_s) / count * 1e3
     print(f"the client's CPU per boot: {each_ms:.1f} ms")
-    print(f"a worker's to unpack what is shipped: {unpacking_s(digests, folder / 'new'):.1f} s")
+    print(f"a worker's to unpack what it gets: {unpacking_s(archives, folder / 'new'):.1f} s")
 
 
 def cpu_s(pid: int) -> float:

@@ -30,11 +30,6 @@ class Worker:
         """Guests that run here, or were running when it was killed."""
         return list(self.folder.glob("local/**/boot-*/.steady/kernel.log"))
 
-    def bundles(self) -> dict[str, int]:
-        """When each archive came."""
-        found = (self.folder / "cache" / "bundles").glob("*.tar.zst")
-        return {path.name: path.stat().st_mtime_ns for path in found}
-
 
 @dataclass(frozen=True)
 class Cluster:

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import random
 import shutil
+import tarfile
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from io import StringIO
 from pathlib import Path
 
 import pytest
+import zstandard
 from cluster import Cluster, cluster, wait_until
 from steady_lab.commands.executors import executor_on
 from steady_lab.devices.spec import load_device
@@ -21,8 +24,8 @@ from steady_lab.figures.figure_boot import FigureBoot, plan_boots
 from steady_lab.figures.run import RunOrder, run_figures
 from steady_lab.figures.spec import load_figure
 from steady_lab.kernels.build import LabKernel
-from steady_lab.sweeps.bundle import archive, bundles, names_below, pack, unpack
-from steady_lab.targets.target import Part
+from steady_lab.sweeps.dask_executor import names_below, pack, unpack, unpacked
+from steady_lab.targets.target import BootError, BootResult
 from steady_lab.targets.uml import Uml
 from verdicts import SOURCES
 
@@ -74,15 +77,25 @@ def test_a_boot_that_fails_says_how_to_replay_it(
         on_dask(dask, boot_of(base_kernel, work, ["false"]))
 
 
-def test_what_a_machine_has_is_not_shipped_again(
+def test_a_large_input_arrives_and_its_changes_stay_there(
     dask: Cluster, base_kernel: LabKernel, work: Path
 ) -> None:
-    before = [worker.bundles() for worker in dask.workers]
-    assert max(map(len, before)) == 3
-    with pytest.raises(BootFailedError):
-        on_dask(dask, boot_of(base_kernel, work, ["sh", "-c", "exit 2"]))
-    after = [worker.bundles() for worker in dask.workers]
-    assert all(then.items() <= now.items() for then, now in zip(before, after, strict=True))
+    boot = boot_of(base_kernel, work, ["sh", "-c", "cp large copy; echo more >>large"])
+    large = random.Random(1).randbytes(3 << 20)
+
+    class Given(FigureBoot):
+        def prepare(self) -> None:
+            super().prepare()
+            (self.folder / "large").write_bytes(large)
+
+        def keep(self, outcome: BootResult | BootError) -> None:
+            assert isinstance(outcome, BootResult), outcome
+            assert outcome.exit_status == 0, outcome.output
+
+    given = Given(**{field.name: getattr(boot, field.name) for field in fields(boot)})
+    on_dask(dask, given)
+    assert (given.folder / "copy").read_bytes() == large
+    assert (given.folder / "large").read_bytes() == large
 
 
 def test_ctrl_c_ends_the_guests(dask: Cluster, base_kernel: LabKernel, work: Path) -> None:
@@ -127,42 +140,23 @@ def test_no_scheduler_is_an_error_that_says_how_to_start_one() -> None:
         pass
 
 
-def some_part(folder: Path) -> Part:
-    (folder / "a" / "b").mkdir(parents=True)
-    (folder / "a" / "program").write_text("runs")
-    (folder / "a" / "program").chmod(0o755)
-    (folder / "a" / "link").symlink_to("/etc/nowhere")
-    return Part("some", folder)
-
-
-@pytest.fixture
-def other_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STEADYIO_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.mark.usefixtures("other_cache")
 def test_what_was_packed_is_unpacked(tmp_path: Path) -> None:
-    part = some_part(tmp_path / "source")
-    place = unpack(pack(part))
-    assert names_below(place) == ["a", "a/b", "a/link", "a/program"]
+    source, place = tmp_path / "source", tmp_path / "place"
+    (source / "a" / "b").mkdir(parents=True)
+    (source / "a" / "program").write_text("runs")
+    (source / "a" / "program").chmod(0o755)
+    (source / "a" / "link").symlink_to("/etc/nowhere")
+    names = names_below(source)
+    assert pack(source, names) == pack(source, names)
+    unpack(pack(source, names), place)
+    assert names_below(place) == names == ["a", "a/b", "a/link", "a/program"]
     assert (place / "a" / "program").stat().st_mode & 0o777 == 0o755
 
 
-@pytest.mark.usefixtures("other_cache")
-def test_other_contents_than_named_are_refused(tmp_path: Path) -> None:
-    digest = pack(some_part(tmp_path / "source"))
-    (tmp_path / "source" / "a" / "program").write_text("damaged")
-    other = pack(Part("some", tmp_path / "source"))
-    archive(other).rename(archive(digest))
-    with pytest.raises(LabError, match=f"its contents hash to {other}"):
-        unpack(digest)
-    assert not archive(digest).exists()
-    assert not (bundles() / digest).exists()
-
-
-@pytest.mark.usefixtures("other_cache")
-def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
-    digest = pack(some_part(tmp_path / "source"))
-    archive(digest).write_bytes(archive(digest).read_bytes()[:-20])
-    with pytest.raises(LabError, match="its contents hash to"):
-        unpack(digest)
+def test_a_cut_archive_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEADYIO_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "file").write_bytes(random.Random(1).randbytes(1 << 20))
+    with pytest.raises((tarfile.TarError, zstandard.ZstdError)):
+        unpacked(pack(tmp_path, ["file"])[:-20])
+    bundles = tmp_path / "cache" / "bundles"
+    assert not [path for path in bundles.iterdir() if not path.name.endswith(".lock")]
