@@ -18,7 +18,6 @@ from steady_lab.figures.spec import EXPERIMENTS, load_figure, load_figures
 from steady_lab.kernels.build import LabKernel
 from steady_lab.kernels.source import release_folder
 from steady_lab.pages.blocks import measured_in
-from steady_lab.pages.model import comparison_markdown
 from steady_lab.pages.results import RECORDS
 from steady_lab.pages.threads import predicted_mib_s, threads_markdown
 from steady_lab.root import steady_command
@@ -110,14 +109,6 @@ def test_without_a_queue_the_records_are_as_fast_as_the_model(name: str) -> None
 def test_transfer_times_are_those_of_the_spans() -> None:
     spans = {(s["op"], s["size_bytes"], s["device_us"]) for s in SPANS}
     assert {(t.op, t.kib * 1024, t.us) for t in load_transfers()} == spans
-
-
-def test_the_comparison_shows_what_the_command_prints() -> None:
-    text = comparison_markdown("s5")
-    read, write = "| Table 3 | 64KB random read", "| Table 3 | 64KB random write"
-    assert f"{read} | many cores, MiB/s | 84.8 | 84.8 | 84.7 to 84.9 | same |" in text
-    assert f"{write} | many cores, MiB/s | 36.58 | 36.44 | 36.43 to 36.45 | differs: " in text
-    assert text.count("\n") == len(load_toml(EXPERIMENTS / "spans/published/s5.toml")["value"]) + 1
 
 
 def test_a_command_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

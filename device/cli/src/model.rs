@@ -13,7 +13,6 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use steadyio_model::ModelError;
 use steadyio_model::pipeline::Queue;
-use steadyio_model::published::{self, Compared};
 use steadyio_model::report::{ASSUMED, MODEL_SCHEMA, Overlap, Prediction, predict};
 use steadyio_model::spans::{self, Entry, SpansFile, Times};
 
@@ -22,8 +21,7 @@ use crate::model_tables;
 use crate::output::print;
 use crate::quantity;
 
-const HELP: &str = "Exit status: 0 success; 2 usage error or invalid file; 3 with --compare, a \
-published value differs and the file gives no reason.";
+const HELP: &str = "Exit status: 0 success; 2 usage error or invalid file.";
 
 const NO_INPUT: &str = "spans are missing: give a file of spans, or --size, \
 --pre-us (or --submission-us and --block-us), --device-us and --post-us";
@@ -51,9 +49,6 @@ pub struct Arguments {
     /// Sort the halved spans by their gain in this case
     #[arg(long, value_name = "CASE", default_value = "single-thread")]
     rank: Rank,
-    /// Print only a comparison of a paper's published values with the values of the model
-    #[arg(long, value_name = "PUBLISHED", requires = "file")]
-    compare: Option<PathBuf>,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -102,16 +97,6 @@ impl From<Rank> for Overlap {
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let file = input(arguments).map_err(Failure::with(Status::Usage))?;
-    if let Some(path) = &arguments.compare {
-        let compared = compare(path, &file).map_err(Failure::with(Status::Usage))?;
-        print(&if arguments.json {
-            format!("{:#}\n", comparison(&file, &compared))
-        } else {
-            model_tables::comparison(&compared)
-        })?;
-        let flawed = compared.iter().any(Compared::unexplained);
-        return Ok(if flawed { Status::Flawed } else { Status::Done });
-    }
     let requests = arguments.requests.unwrap_or(arguments.depth);
     let queue = Queue::new(requests, arguments.depth).map_err(Failure::with(Status::Usage))?;
     let of = |entry| predict(entry, queue, arguments.rank.into());
@@ -126,7 +111,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 fn input(arguments: &Arguments) -> anyhow::Result<SpansFile> {
     match &arguments.file {
-        Some(path) => read(path, spans::parse),
+        Some(path) => read(path),
         None => Ok(arguments.request.spans()?),
     }
 }
@@ -144,19 +129,14 @@ impl Request {
     }
 }
 
-fn compare(path: &Path, file: &SpansFile) -> anyhow::Result<Vec<Compared>> {
-    let published = read(path, published::parse)?;
-    published::compare(&published, file).with_context(|| path.display().to_string())
-}
-
-fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, ModelError>) -> anyhow::Result<T> {
+fn read(path: &Path) -> anyhow::Result<SpansFile> {
     let (name, text) = if path.as_os_str() == "-" {
         ("standard input".into(), io::read_to_string(io::stdin()))
     } else {
         (path.display().to_string(), fs::read_to_string(path))
     };
     let name = || name.clone();
-    parse(&text.with_context(name)?).with_context(name)
+    spans::parse(&text.with_context(name)?).with_context(name)
 }
 
 fn document(file: &SpansFile, predictions: &[Prediction]) -> Value {
@@ -167,15 +147,5 @@ fn document(file: &SpansFile, predictions: &[Prediction]) -> Value {
         "source": file.source,
         "limits_assume": ASSUMED,
         "predictions": predictions,
-    })
-}
-
-fn comparison(file: &SpansFile, compared: &[Compared]) -> Value {
-    json!({
-        "schema": "steadyio.model-comparison/1",
-        "tool": { "steady": env!("CARGO_PKG_VERSION") },
-        "name": file.name,
-        "source": file.source,
-        "values": compared,
     })
 }

@@ -2,7 +2,6 @@
 //! Prints the tables of `steady model`.
 
 use steadyio_model::pipeline::Queue;
-use steadyio_model::published::{Compared, Verdict};
 use steadyio_model::report::{ASSUMED, Gain, Prediction};
 use steadyio_model::spans::Span;
 
@@ -139,42 +138,4 @@ fn two(value: Option<f64>) -> String {
 
 fn ms(us: f64) -> String {
     format!("{:.3}", us / 1_000.0)
-}
-
-/// A table of published and computed values, followed by the reasons for differences.
-pub fn comparison(compared: &[Compared]) -> String {
-    let head = ["where", "spans", "quantity", "printed", "model", "possible", "verdict"];
-    let row = |value: &Compared| {
-        [
-            value.r#where.clone(),
-            value.spans.clone(),
-            value.quantity.title().into(),
-            value.printed.clone(),
-            value.ours_rounded.clone(),
-            value.possible.join(" to "),
-            value.verdict.words().into(),
-        ]
-    };
-    let table = align(&rows(head, compared.iter().map(row)), &[0, 1, 2, 6]);
-    let count = |verdict| compared.iter().filter(|value| value.verdict == verdict).count();
-    let sum = format!(
-        "{} printed numbers: {} the same, {} within the rounding of the spans, {} differ.\n",
-        compared.len(),
-        count(Verdict::Same),
-        count(Verdict::WithinSpanRounding),
-        count(Verdict::Differs),
-    );
-    let notes: String = compared.iter().filter_map(note).collect();
-    format!("{table}\n{sum}{notes}")
-}
-
-fn note(value: &Compared) -> Option<String> {
-    let reason = match &value.reason {
-        Some(reason) => reason.as_str(),
-        None if value.unexplained() => "no reason is given",
-        None => return None,
-    };
-    let Compared { r#where, spans, printed, ours, .. } = value;
-    let title = value.quantity.title();
-    Some(format!("- {where}, {spans}, {title}: {printed}, model {ours:.3}: {reason}\n"))
 }

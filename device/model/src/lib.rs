@@ -10,11 +10,9 @@
 //!
 //! In reading order: [`spans`] reads measured spans (`docs/spec/spans-1.md`), [`spans_file`] makes
 //! them from the record of a trace, [`pipeline`] is the arithmetic, [`report`] applies it to each
-//! entry of a file, [`published`] compares the results with published values. Nothing here does
-//! I/O.
+//! entry of a file. Nothing here does I/O.
 
 pub mod pipeline;
-pub mod published;
 pub mod report;
 pub mod spans;
 pub mod spans_file;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The three-stage pipeline of the e.MMC analysis paper: the time of requests alone, overlapped on
-//! one core, and overlapped on as many cores as there are stages. `report` and `published` call it.
+//! one core, and overlapped on as many cores as there are stages. `report` calls it.
 //!
 //! All requests are alike. Each stage takes the same time for each of them, keeps their order and
 //! serves one at a time. Times are whole ns, so that sums and comparisons are exact.

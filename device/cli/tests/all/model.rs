@@ -132,20 +132,3 @@ fn wrong_input_is_named_with_what_is_allowed() {
         assert!(said.contains(says), "{says} is not in: {said}");
     }
 }
-
-#[test]
-fn a_printed_number_that_differs_without_a_reason_ends_with_status_3() {
-    let published = fs::read_to_string(format!("{ROOT}/experiments/spans/published/s5.toml"));
-    let published = published.unwrap();
-    let silent = published.lines().filter(|line| !line.starts_with("reason = "));
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("published.toml");
-    fs::write(&path, silent.collect::<Vec<_>>().join("\n")).unwrap();
-    let arguments = format!("experiments/spans/s5.toml --compare {}", path.display());
-    let output = model(&arguments);
-    assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("no reason is given"));
-    let json = model(&format!("{arguments} --json"));
-    let document: Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(document["values"][11]["verdict"], "differs");
-}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The model: numbers that were printed, random spans, and the record of a trace.
+//! The model: its formulas, random spans, and the record of a trace.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -7,6 +7,6 @@
 #[allow(dead_code, reason = "the model needs a part of them")]
 #[path = "../../../trace/tests/all/made.rs"]
 mod made;
-mod published;
+mod pipeline;
 mod random;
 mod trace_record;

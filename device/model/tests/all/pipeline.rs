@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pipeline model: the e.MMC analysis paper's printed numbers, its formulas, and what a spans
-//! file may hold.
+//! The pipeline model: the formulas of the e.MMC analysis paper, and what a spans file may hold.
 
 use std::fs;
 
 use steadyio_model::pipeline::{Queue, Stages};
-use steadyio_model::published::{self, Compared, Verdict};
 use steadyio_model::report::{Overlap, predict};
 use steadyio_model::spans::{self, Op, Span};
 
@@ -30,12 +28,6 @@ fn experiment(name: &str) -> String {
         .unwrap()
 }
 
-fn s5() -> Vec<Compared> {
-    let file = spans::parse(&experiment("s5.toml")).unwrap();
-    let published = published::parse(&experiment("published/s5.toml")).unwrap();
-    published::compare(&published, &file).unwrap()
-}
-
 fn stages(pre_ns: u64, device_ns: u64, post_ns: u64) -> Stages {
     Stages { pre_ns, device_ns, post_ns }
 }
@@ -46,46 +38,6 @@ fn queue(requests: u64, depth: u64) -> Queue {
 
 fn refused(text: &str) -> String {
     spans::parse(text).unwrap_err().to_string()
-}
-
-#[test]
-fn tables_2_and_3_of_s5_are_reproduced_number_by_number() {
-    let ours: Vec<(String, String)> = (s5().into_iter())
-        .filter(|value| value.r#where == "Table 2" || value.r#where == "Table 3")
-        .map(|value| (value.printed, value.ours_rounded))
-        .collect();
-    let pairs: Vec<(&str, &str)> = ours.iter().map(|(p, o)| (p.as_str(), o.as_str())).collect();
-    let table_2 = [
-        ("60", "60"),
-        ("182", "182"),
-        ("81", "80"),
-        ("644", "644"),
-        ("217", "217"),
-        ("628", "628"),
-        ("173", "173"),
-        ("443", "443"),
-    ];
-    let table_3 = [("38.01", "38.02"), ("84.8", "84.8"), ("30.23", "30.25"), ("36.58", "36.44")];
-    assert_eq!(pairs, [&table_2[..], &table_3[..]].concat());
-}
-
-#[test]
-fn of_the_tables_one_number_does_not_follow_from_spans_that_round_to_the_printed_ones() {
-    let verdicts = |verdict| {
-        let tables = s5().into_iter().filter(|value| value.r#where.starts_with("Table"));
-        let found = tables.filter(|value| value.verdict == verdict);
-        found.map(|value| value.printed).collect::<Vec<_>>()
-    };
-    assert_eq!(verdicts(Verdict::WithinSpanRounding), ["81", "38.01", "30.23"]);
-    assert_eq!(verdicts(Verdict::Differs), ["36.58"]);
-}
-
-#[test]
-fn every_difference_from_s5_has_a_reason_and_nothing_equal_has_one() {
-    for value in s5() {
-        assert!(!value.unexplained(), "{value:?}");
-        assert!(value.verdict != Verdict::Same || value.reason.is_none(), "{value:?}");
-    }
 }
 
 #[test]
@@ -208,36 +160,4 @@ fn a_queue_is_refused_with_key_value_and_range() {
     let said = |requests, depth| Queue::new(requests, depth).unwrap_err().to_string();
     assert_eq!(said(0, 1), "requests = 0: must be 1 to 1000000");
     assert_eq!(said(1, 65_537), "depth = 65537: must be 1 to 65536");
-}
-
-#[test]
-fn wrong_published_values_are_refused() {
-    let good = r#"
-schema = "steadyio.published-model/1"
-span_rounding_us = 0.5
-[[value]]
-where = "Table 1"
-spans = "4 KiB reads"
-quantity = "single_thread_mib_s"
-printed = "14.2"
-"#;
-    let file = spans::parse(GOOD).unwrap();
-    let said = |text: &str| {
-        let compared = published::parse(text).and_then(|values| published::compare(&values, &file));
-        compared.map(|values| values[0].verdict).map_err(|error| error.to_string())
-    };
-    assert_eq!(said(good), Ok(Verdict::Same));
-    assert_eq!(said(&good.replace("14.2", "14.3")), Ok(Verdict::WithinSpanRounding));
-    assert_eq!(said(&good.replace("14.2", "14.4")), Ok(Verdict::Differs));
-    for (from, to, says) in [
-        ("4 KiB reads", "8 KiB reads", "not a name in example"),
-        ("14.2", "about 14", "must be a decimal number"),
-        ("\"14.2\"", "\"14.2\"\nto = \"15\"", "as many decimals"),
-        ("single_thread_mib_s", "speed", "unknown variant `speed`"),
-        ("= 0.5", "= -1", "span_rounding_us = -1: must be 0 to 1000"),
-        ("model/1", "model/2", "must be \"steadyio.published-model/1\""),
-    ] {
-        let error = said(&good.replacen(from, to, 1)).unwrap_err();
-        assert!(error.contains(says), "{says} is not in: {error}");
-    }
 }
