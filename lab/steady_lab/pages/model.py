@@ -141,7 +141,8 @@ def _predictions(spans: dict[str, Any], rounding_us: float) -> dict[str, list[Pr
     end of its rounding. Each quantity only rises or only falls with each span, so its extremes are
     among these.
     """
-    names, entries = [], []
+    names: list[str] = []
+    entries: list[dict[str, Any]] = []
     for entry in spans["spans"]:
         times = [key for key in TIMES if key in entry]
         corners = itertools.product((-rounding_us, rounding_us), repeat=len(times))

@@ -12,15 +12,7 @@ from typing import Any
 
 from steady_lab.pages.plot import escape, value_axis
 from steady_lab.pages.trace_plot import time_unit
-from steady_lab.pages.tune_candidates import chosen_names, knobs_text
-from steady_lab.pages.tune_report import TunePoint, TuneReport
-from steady_lab.pages.tune_words import (
-    label_text,
-    mark_text,
-    quantile_name,
-    us,
-    verdict_text,
-)
+from steady_lab.pages.tune_report import TunePoint, TuneReport, us
 
 KEPT, NOT_KEPT, NONE, INK, FRONTIER = "#0072B2", "#D55E00", "#4d4d4d", "#1a1a1a", "#9a9a9a"
 LIMIT = "#C4619C"
@@ -39,9 +31,8 @@ def tune_plot(report: TuneReport) -> dict[str, Any]:
     """Return traces, the panel and labels for report.js."""
     unit_ns, unit = time_unit([float(ns) for ns in _tails_ns(report)])
     tails = [ns / unit_ns for ns in _tails_ns(report)]
-    tail = quantile_name(report.goal.quantile_percent)
     x = _axis("Throughput of all jobs (MiB/s)", _throughputs(report))
-    y = _axis(f"Real-time {tail} ({unit})", tails)
+    y = _axis(f"Real-time {report.tail} ({unit})", tails)
     groups = [
         ("keeps the limit", "circle", KEPT, [p for p in report.points if p.is_met]),
         ("does not keep it", "circle-open", NOT_KEPT, [p for p in report.points if not p.is_met]),
@@ -52,7 +43,7 @@ def tune_plot(report: TuneReport) -> dict[str, Any]:
     traces += [_points_trace(report, *group, unit_ns) for group in groups]
     traces.append(_ring_trace(report, unit_ns))
     traces = [trace | {"legendrank": LEGEND.index(trace["name"])} for trace in traces]
-    names = ", ".join(chosen_names(report))
+    names = ", ".join(report.chosen)
     return {
         "traces": [trace for trace in traces if trace["x"]],
         "panels": [{"caption": f"labels: {escape(names)}", "x": x, "y": y}],
@@ -63,12 +54,12 @@ def tune_plot(report: TuneReport) -> dict[str, Any]:
 
 def _tails_ns(report: TuneReport) -> list[float]:
     ends = [(p.tail_ns, p.tail_ns_min, p.tail_ns_max) for p in report.measurements]
-    limit = report.goal.tail_ns_max
+    limit = report.tail_ns_limit
     return [ns for each in ends for ns in each if ns is not None] + ([limit] if limit else [])
 
 
 def _throughputs(report: TuneReport) -> list[float]:
-    limit = report.goal.mib_s_min
+    limit = report.mib_s_limit
     return [point.mib_s for point in report.measurements] + ([limit] if limit else [])
 
 
@@ -90,13 +81,12 @@ def _limit_traces(
     report: TuneReport, x: dict[str, Any], y: dict[str, Any], unit_ns: int
 ) -> list[dict[str, Any]]:
     """Return the limit as a line across the panel, and its interval as a band."""
-    goal = report.goal
     shared = {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "name": "limit"}
     line = shared | {"line": {"color": LIMIT, "width": 1.6, "dash": "8px,3px"}}
-    if goal.tail_ns_max is None:
-        return [line | {"x": [goal.mib_s_min] * 2, "y": _ends(y)}]
-    limit = line | {"x": _ends(x), "y": [goal.tail_ns_max / unit_ns] * 2}
-    share, none = goal.limit_percent_of_none, report.none
+    if report.tail_ns_limit is None:
+        return [line | {"x": [report.mib_s_limit] * 2, "y": _ends(y)}]
+    limit = line | {"x": _ends(x), "y": [report.tail_ns_limit / unit_ns] * 2}
+    share, none = report.percent_of_none, report.none
     if share is None or none is None or none.tail_ns_min is None or none.tail_ns_max is None:
         return [limit]
     low, high = (ns * share / 100 / unit_ns for ns in (none.tail_ns_min, none.tail_ns_max))
@@ -111,7 +101,7 @@ def _limit_traces(
 
 
 def _frontier_trace(report: TuneReport, unit_ns: int) -> dict[str, Any]:
-    frontier = sorted((p for p in report.points if p.is_frontier), key=lambda p: p.tail_ns)
+    frontier = sorted((p for p in report.points if "frontier" in p.marks), key=lambda p: p.tail_ns)
     return {
         "type": "scatter",
         "mode": "lines",
@@ -162,13 +152,13 @@ def _points_trace(
 
 def _ring_trace(report: TuneReport, unit_ns: int) -> dict[str, Any]:
     """Return a ring around the pick, or around the nearest candidate."""
-    point = report.picked_or_nearest
+    ringed = [point for point in report.points if point.is_ringed]
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": RINGS[0] if report.pick else RINGS[1],
-        "x": [point.mib_s] if point else [],
-        "y": [point.tail_ns / unit_ns] if point else [],
+        "name": RINGS[0] if report.raw["pick"] else RINGS[1],
+        "x": [point.mib_s for point in ringed],
+        "y": [point.tail_ns / unit_ns for point in ringed],
         "marker": {"symbol": "circle-open", "size": RING_PX, "color": INK, "line": {"width": 2}},
         "hoverinfo": "skip",
     }
@@ -176,42 +166,38 @@ def _ring_trace(report: TuneReport, unit_ns: int) -> dict[str, Any]:
 
 def _by_weight(report: TuneReport) -> list[TunePoint]:
     """Return the measurements, those first that must not go without a label."""
-    ring = report.picked_or_nearest
-    weights = {True: 0, False: 2}
-    return sorted(
-        report.measurements,
-        key=lambda p: -1 if p is ring else 1 if p is report.none else weights[p.is_frontier],
-    )
+
+    def weight(point: TunePoint) -> int:
+        is_first = (point.is_ringed, point is report.none, "frontier" in point.marks)
+        return is_first.index(True) if any(is_first) else len(is_first)
+
+    return sorted(report.measurements, key=weight)
 
 
 def _label(report: TuneReport, point: TunePoint, unit_ns: int) -> dict[str, Any]:
     """Return a label, and the bar that it must not cover."""
-    text = escape(label_text(report, point))
+    values = ", ".join(str(point.knobs[name]) for name in report.chosen if point.knobs)
+    text = escape(values or "none")
     known = [ns for ns in (point.tail_ns_min, point.tail_ns, point.tail_ns_max) if ns is not None]
-    is_ring = point is report.picked_or_nearest
     return {
         "x": point.mib_s,
         "y": point.tail_ns / unit_ns,
         "low": min(known) / unit_ns,
         "high": max(known) / unit_ns,
-        "text": f"<b>{text}</b>" if is_ring else text,
-        "apart_px": (RING_PX if is_ring else MARKER_PX) / 2,
+        "text": f"<b>{text}</b>" if point.is_ringed else text,
+        "apart_px": (RING_PX if point.is_ringed else MARKER_PX) / 2,
     }
 
 
 def _hover(report: TuneReport, point: TunePoint) -> str:
-    tail = quantile_name(report.goal.quantile_percent)
-    name = knobs_text(report, point.knobs) if point.knobs else "without a scheduler"
-    mark = mark_text(report, point)
-    ends = [us(ns) if ns is not None else "?" for ns in (point.tail_ns_min, point.tail_ns_max)]
+    name = report.knobs_text(point.knobs) if point.knobs else "without a scheduler"
+    marks = f" ({', '.join(point.marks)})" if point.marks else ""
+    low, high = (us(ns) if ns is not None else "?" for ns in (point.tail_ns_min, point.tail_ns_max))
     lines = [
-        f"<b>{escape(name)}</b>" + (f" ({mark})" if mark else ""),
-        f"{tail}: {us(point.tail_ns)} µs, {report.interval_percent:g} %: {ends[0]} to {ends[1]}",
+        f"<b>{escape(name)}</b>{marks}",
+        f"{report.tail}: {us(point.tail_ns)} µs, {report.interval_percent:g} %: {low} to {high}",
         f"throughput: {point.mib_s:.2f} MiB/s",
         f"real-time I/Os: {point.samples}",
+        *([] if point is report.none else [f"limit: {point.verdict}"]),
     ]
-    if point is not report.none:
-        lines.append(f"limit: {verdict_text(point)}")
-    if not point.has_interval:
-        lines.append(f"too few for an interval: {report.samples_needed} needed")
     return "<br>".join(lines)

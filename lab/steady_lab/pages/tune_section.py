@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A report of `steady tune` as a section of the page: the frontier, all candidates, the pick."""
+"""A report of `steady tune` as a section of the page: the plot, all measurements, the pick."""
 
 from __future__ import annotations
 
@@ -7,42 +7,31 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from steady_lab.pages.given_files import refuse_same_names
 from steady_lab.pages.page_data import Download, data_link, script_json
-from steady_lab.pages.tune_candidates import (
-    Candidate,
-    all_candidates,
-    chosen_names,
-    knobs_text,
-)
+from steady_lab.pages.trace_words import size_text
 from steady_lab.pages.tune_plot import tune_plot
-from steady_lab.pages.tune_record import LATENCIES
-from steady_lab.pages.tune_report import OPTION, TunePoint, TuneReport, read_tune_report
-from steady_lab.pages.tune_words import (
-    flaw_texts,
-    found_text,
-    goal_text,
-    load_text,
-    mark_text,
-    quantile_name,
-    runs_text,
+from steady_lab.pages.tune_report import (
+    OPTION,
+    TunePoint,
+    TuneReport,
+    read_tune_report,
     samples_needed,
     us,
-    verdict_text,
 )
 
-ROWS_MAX = 40  # of more candidates, those that were not measured are folded away
+QUANTILES = {"p50": 50.0, "p99": 99.0, "p999": 99.9}
 
 
 @dataclass(frozen=True)
 class TuneRow:
-    """A line of the table: measured values, or why there are none."""
+    """A measurement as a line of the table."""
 
     name: str
     numbers: list[str]
     words: list[str]
-    why: str
     is_pick: bool
 
 
@@ -55,13 +44,10 @@ class TuneSection:
     flaws: list[str]
     plot_json: str
     numbers: list[str]
-    words: list[str]
     rows: list[TuneRow]
-    folded: list[TuneRow]
     brackets: str
     commands: list[str]
     is_applied: bool
-    provenance: dict[str, str]
     specs: dict[str, str]
     download: Download
 
@@ -75,90 +61,115 @@ def read_tune_sections(paths: Sequence[Path]) -> list[TuneSection]:
 
 def make_tune_section(name: str, report: TuneReport, content: bytes) -> TuneSection:
     """Return a report's part of the page."""
-    rows = [_row(report, candidate) for candidate in all_candidates(report)]
-    is_long = len(rows) > ROWS_MAX
-    without = [_measured_row(report, "none", report.none)] if report.none else []
+    pick = report.raw["pick"]
+    record = {key: value for key, value in report.raw["record"].items() if key != "results"}
     return TuneSection(
         name=name,
-        sentences=[
-            load_text(report),
-            goal_text(report.goal),
-            runs_text(report),
-            found_text(report),
-        ],
-        flaws=flaw_texts(report),
+        sentences=[_load_text(report), _goal_text(report), _found_text(report)],
+        flaws=_flaw_texts(report),
         plot_json=script_json(tune_plot(report)),
-        numbers=[*(head for head, _ in _quantiles(report)), *_other_numbers(report)],
-        words=["limit", "mark"],
-        rows=without + [row for row in rows if not (is_long and row.why)],
-        folded=[row for row in rows if is_long and row.why],
+        numbers=[head for head, _ in _columns(report)] + ["from", "to", "max", "I/Os", "MiB/s"],
+        rows=[_row(report, point) for point in report.measurements],
         brackets=_brackets_text(report),
-        commands=report.pick.commands if report.pick else [],
-        is_applied=report.pick is not None and report.pick.is_applied,
-        provenance=report.setup.provenance,
-        specs=_specs(report),
+        commands=pick["commands"] if pick else [],
+        is_applied=bool(pick and pick["is_applied"]),
+        specs={"Kernel, device and workload": json.dumps(record, indent=2, ensure_ascii=False)},
         download=Download(f"{name}.json", data_link("application/json", content)),
     )
 
 
-def _quantiles(report: TuneReport) -> list[tuple[str, float]]:
-    """Return the columns of latencies: what all records have, and the tail."""
-    shown = sorted({*LATENCIES.values(), report.goal.quantile_percent})
-    return [(quantile_name(percent), percent) for percent in shown]
+def _columns(report: TuneReport) -> list[tuple[str, float]]:
+    """Return the quantiles of the table, the tail last."""
+    others = [percent for percent in QUANTILES.values() if percent != report.quantile_percent]
+    return [(f"p{percent:g}", percent) for percent in (*others, report.quantile_percent)]
 
 
-def _other_numbers(report: TuneReport) -> list[str]:
-    tail = quantile_name(report.goal.quantile_percent)
-    return ["max", f"{tail} from", "to", "I/Os", "enough", "MiB/s"]
-
-
-def _row(report: TuneReport, candidate: Candidate) -> TuneRow:
-    name = knobs_text(report, candidate.knobs)
-    if candidate.point:
-        return _measured_row(report, name, candidate.point)
-    why = f"not measured: {candidate.why}" if candidate.why else "not measured"
-    return TuneRow(name, [], [], why, is_pick=False)
-
-
-def _measured_row(report: TuneReport, name: str, point: TunePoint) -> TuneRow:
-    numbers = [_latency_text(report, point, percent) for _, percent in _quantiles(report)]
-    numbers.append(us(point.rt.latency_ns["max"]))
+def _row(report: TuneReport, point: TunePoint) -> TuneRow:
+    latencies = {percent: point.latency_ns[name] for name, percent in QUANTILES.items()}
+    latencies[report.quantile_percent] = point.tail_ns
+    numbers = []
+    for _, percent in _columns(report):
+        is_enough = point.samples >= samples_needed(percent, report.interval_percent)
+        numbers.append(us(latencies[percent]) if is_enough else f"({us(latencies[percent])})")
     numbers += [us(ns) if ns is not None else "?" for ns in (point.tail_ns_min, point.tail_ns_max)]
-    numbers += [str(point.rt.count), "yes" if point.has_interval else "no", f"{point.mib_s:.2f}"]
-    words = ["" if point is report.none else verdict_text(point), mark_text(report, point)]
-    is_pick = report.pick is not None and point.knobs == report.pick.knobs
-    return TuneRow(name, numbers, words, "", is_pick)
+    numbers += [us(point.latency_ns["max"]), str(point.samples), f"{point.mib_s:.2f}"]
+    is_none = point is report.none
+    words = ["" if is_none else point.verdict, ", ".join(point.marks)]
+    name = "none" if is_none else report.knobs_text(point.knobs)
+    return TuneRow(name, numbers, words, "pick" in point.marks)
 
 
-def _latency_text(report: TuneReport, point: TunePoint, percent: float) -> str:
-    """Return a quantile, in brackets if there were too few samples for it."""
-    if percent == report.goal.quantile_percent:
-        ns, is_enough = point.tail_ns, point.has_interval
+def _load_text(report: TuneReport) -> str:
+    record: dict[str, Any] = report.raw["record"]
+    device = record["device"]
+    facts = [*([device["model"]] if device["model"] else []), size_text(device["size_bytes"])]
+    classes = record["results"][0]["classes"]
+    titles = {"rt": "real-time", "bg": "background"}
+    jobs = [
+        f"{title} {classes[name]['op']}"
+        + (f" of {classes[name]['bs_kib']} KiB" if classes[name]["bs_kib"] else "")
+        for name, title in titles.items()
+        if name in classes
+    ]
+    fixed = {name: values[0] for name, values in report.raw["knobs"].items() if len(values) == 1}
+    shared = [f"{name}={value}" for name, value in (fixed | report.raw["with"]).items()]
+    return (
+        f"Device {device['name']} ({', '.join(facts)}). "
+        f"Workload {record['spec']['name']}: {' next to '.join(jobs)}."
+    ) + (f" The same in all measurements: {', '.join(shared)}." if shared else "")
+
+
+def _goal_text(report: TuneReport) -> str:
+    """Return the goal, with the objective's name in the paper on K2 and SSDs."""
+    if report.tail_ns_limit is not None:
+        name = "O1"
+        text = f"the most throughput, with a {report.tail} of at most {us(report.tail_ns_limit)} µs"
     else:
-        (name,) = (name for name, each in LATENCIES.items() if each == percent)
-        ns = point.rt.latency_ns[name]
-        is_enough = point.rt.count >= samples_needed(percent, report.interval_percent)
-    return us(ns) if is_enough else f"({us(ns)})"
+        name = "O2"
+        text = f"the shortest {report.tail}, with at least {report.mib_s_limit:.2f} MiB/s"
+    share = report.percent_of_none
+    of_none = "" if share is None else f": {share:g} % of that without a scheduler"
+    return f"Wanted: {text}{of_none} (objective {name})."
+
+
+def _found_text(report: TuneReport) -> str:
+    measured = f"{len(report.points)} of {report.raw['candidates']} candidates were measured."
+    ringed = next((point for point in report.points if point.is_ringed), None)
+    if ringed is None:
+        return f"{measured} No pick: none keeps the limit."
+    values = (
+        f"{report.knobs_text(ringed.knobs)}, with a {report.tail} of {us(ringed.tail_ns)} µs and "
+        f"{ringed.mib_s:.2f} MiB/s"
+    )
+    if "pick" not in ringed.marks:
+        return f"{measured} No pick: none keeps the limit; {values} comes nearest."
+    uncertain = ringed.is_certain is False
+    return f"{measured} Picked: {values}." + (
+        " Uncertain: its interval and the limit's overlap." if uncertain else ""
+    )
+
+
+def _flaw_texts(report: TuneReport) -> list[str]:
+    """Return what weakens the result."""
+    flaws = []
+    short = sum(not point.has_interval for point in report.measurements)
+    if short:
+        flaws.append(f"Too few samples for an interval of the {report.tail}: {short} measurements.")
+    errors = sum(point.errors for point in report.measurements)
+    flaws += [f"{errors} I/Os failed."] if errors else []
+    for found in report.raw["contradictions"]:
+        what = "a longer tail" if found["quantity"] == "tail" else "more throughput"
+        lower, upper = report.knobs_text(found["lower"]), report.knobs_text(found["upper"])
+        flaws.append(f"Not monotonic: {lower} has {what} than {upper}.")
+    return flaws
 
 
 def _brackets_text(report: TuneReport) -> str:
-    tail = quantile_name(report.goal.quantile_percent)
     needed = ", ".join(
         f"{name}: {samples_needed(percent, report.interval_percent):,}"
-        for name, percent in _quantiles(report)
+        for name, percent in _columns(report)
     )
-    sides = " Below, above: no knob is higher, lower." if len(chosen_names(report)) > 1 else ""
     return (
-        f"Times in µs. In brackets: too few I/Os for a {report.interval_percent:g} % interval of "
-        f"that quantile (needed: {needed}); enough: for the {tail}.{sides}"
+        f"Times in µs; from, to: {report.interval_percent:g} % interval of the {report.tail}. In "
+        f"brackets: too few I/Os for such an interval (needed: {needed})."
     )
-
-
-def _specs(report: TuneReport) -> dict[str, str]:
-    """Return device and workload; its variants are the candidates."""
-    workload = {key: each for key, each in report.setup.workload.items() if key != "variant"}
-    documents = {"Device": report.setup.device, "Workload": workload}
-    return {
-        name: json.dumps(document, indent=2, ensure_ascii=False)
-        for name, document in documents.items()
-    }
