@@ -36,7 +36,7 @@ PACKAGES = Path("/var/lib/dpkg/status")
 PROCESSOR = Path("/proc/cpuinfo")
 SETTINGS = ("STEADY_", "STEADYIO_KERNEL_SOURCE")
 # Programs that are built of a folder.
-BUILT_OF = {"build/bin/steady": "device", "build/bin/steady-guest": "device"}
+BUILT_OF = {f"build/bin/{name}": "device" for name in ("steady", "steady-guest", "steady-recipe")}
 # All that a guest can depend on in which `steady` does not run: not the documents.
 WITHOUT_STEADY = ("experiments", "kernel", "lab", "scripts", "tests")
 # The same with our programs, as they are now: a test in `device` changes none of them.

@@ -42,6 +42,7 @@ from typing import Any
 from steady_lab.paths import PROJECT
 
 STEADY = PROJECT / "build" / "bin" / "steady"
+STEADY_RECIPE = PROJECT / "build" / "bin" / "steady-recipe"
 RECIPES = ("append-fdatasync", "prealloc-syncrange", "prealloc-syncrange-BGall", "pool")
 CGROUP = Path("/sys/fs/cgroup/memory/steadyio-bench")
 CGROUP_BYTES = 192 << 20
@@ -182,9 +183,10 @@ def beside(mount: Path, join: str, sizes: Sizes) -> Iterator[None]:
             program.wait()
 
 
-def record(join: str, *arguments: str | Path) -> dict[str, Any]:
-    """One `steady record`, in the cgroup."""
-    command = " ".join(str(argument) for argument in (STEADY, "record", "--json", *arguments))
+def record(join: str, *arguments: str | Path, recipe: str = "pool") -> dict[str, Any]:
+    """One recording, in the cgroup."""
+    program = (STEADY, "record") if recipe == "pool" else (STEADY_RECIPE, recipe)
+    command = " ".join(str(argument) for argument in (*program, "--json", *arguments))
     done = subprocess.run(
         ["sh", "-c", f"{join}exec {command}"],
         capture_output=True,
@@ -222,15 +224,12 @@ def side_by_side(mount: Path, sizes: Sizes) -> None:
     with memory_pressure() as join, beside(mount, join, sizes):
         for recipe in RECIPES:
             where = mount / recipe
-            files: tuple[str, ...] = ("--segment-size", sizes.total)
+            files = ["--segment-size", sizes.total]
             if recipe == "pool":
                 segments = "2" if sizes.disk_mib < 1000 else "4"
-                files = ("--segment-size", sizes.segment, "--segments", segments)
-            result = record(
-                join,
-                *("--recipe", recipe, "--dir", where, "--total", sizes.total),
-                *("--priority", PRIORITY, *files),
-            )
+                files = ["--segment-size", sizes.segment, "--segments", segments]
+            files += ["--dir", str(where), "--total", sizes.total, "--priority", PRIORITY]
+            result = record(join, *files, recipe=recipe)
             rows.append(row(result))
             p999[recipe] = result["caller"]["calls"]["latency_ns"]["p999"]
             lost = result["ledger"]["total"]["lost_ring_full"]["records"]

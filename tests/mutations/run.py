@@ -41,7 +41,8 @@ KERNEL = ("-m", "steady_lab.cli", "kernel", "modules", "--flavour", "debug", "--
 STEADY_BUILD = (
     "cargo build --locked --manifest-path device/Cargo.toml --package steady "
     "--package steadyio-command && "
-    "install -D -t build/bin build/cargo/debug/steady build/cargo/debug/steady-guest"
+    "install -D -t build/bin build/cargo/debug/steady build/cargo/debug/steady-guest "
+    "build/cargo/debug/steady-recipe"
 )
 STEADY = ("sh", "-c", STEADY_BUILD)
 RUFF = ("-m", "ruff", "check", "--config", "lab/pyproject.toml")

@@ -25,6 +25,7 @@ CASES = [
 def test_failure(release: str, script: Path, work: Path) -> None:
     more = {
         "STEADY": f"{GUEST_PROJECT}/build/bin/steady",
+        "STEADY_RECIPE": f"{GUEST_PROJECT}/build/bin/steady-recipe",
         "STEADY_FAILURES": f"{GUEST_PROJECT}/tests/recorder/failures",
     }
     result = kernel_scripts.run(script, release, work, more)

@@ -21,7 +21,6 @@ mod model_tables;
 mod pipe;
 mod power;
 mod probe;
-mod quantity;
 mod record;
 mod recover;
 mod selection;
@@ -38,7 +37,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 // The modules that all commands share are also reachable through `crate`.
-use steadyio_command::{bench, exit, output, progress, record_file, table, with};
+use steadyio_command::{bench, exit, output, progress, quantity, record_file, table, with};
 use steadyio_core::diagnostic;
 
 /// Measure, trace and bound storage latency on Linux

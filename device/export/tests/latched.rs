@@ -17,9 +17,7 @@ use steadyio_export::merge::{HELD_BYTES_MAX, Item, Merge};
 use steadyio_export::selection::Selection;
 use steadyio_export::survey::Survey;
 use steadyio_recorder::channel::Channel;
-use steadyio_recorder::config::{
-    ChannelConfig, LateRoom, OnFailure, RecorderConfig, Retention, Schema, WhenFull, WriterConfig,
-};
+use steadyio_recorder::config::{ChannelConfig, LateRoom, RecorderConfig, Retention, Schema};
 use steadyio_recorder::mcap::files::{examine_file, recover_file};
 use steadyio_recorder::pool::Recorder;
 use steadyio_testing::recording::segments;
@@ -28,33 +26,20 @@ const RECORD_BYTES: usize = 4_000;
 
 fn channel(topic: &str) -> ChannelConfig {
     ChannelConfig {
-        topic: topic.into(),
-        message_encoding: "raw".into(),
         schema: Some(Schema { name: "block".into(), encoding: String::new(), data: Vec::new() }),
-        metadata: Vec::new(),
-        record_bytes_max: RECORD_BYTES as u64,
-        period: None,
         ring_bytes: 1 << 20,
+        ..ChannelConfig::new(topic, RECORD_BYTES as u64)
     }
 }
 
 fn config(dir: &Path) -> RecorderConfig {
     RecorderConfig {
-        dir: dir.into(),
-        profile: String::new(),
-        channels: vec![channel("/a"), channel("/b")],
         loss_window: Duration::from_millis(20),
         unit_bytes: 64 << 10,
-        late: LateRoom::default(),
-        longest_record_bytes: 0,
-        shared_ring_bytes: None,
         segment_bytes: 512 << 10,
         retention: Retention::Segments(3),
-        when_full: WhenFull::Recycle,
-        discard_damaged: false,
-        on_failure: OnFailure::Wait,
-        writer: WriterConfig::default(),
         lock_memory: false,
+        ..RecorderConfig::new(dir.into(), vec![channel("/a"), channel("/b")])
     }
 }
 

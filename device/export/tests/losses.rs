@@ -21,9 +21,7 @@ use steadyio_export::merge::HELD_BYTES_MAX;
 use steadyio_export::selection::Selection;
 use steadyio_export::survey::Survey;
 use steadyio_recorder::audit::{self, manifest};
-use steadyio_recorder::config::{
-    ChannelConfig, LateRoom, OnFailure, RecorderConfig, Retention, WhenFull, WriterConfig,
-};
+use steadyio_recorder::config::{ChannelConfig, RecorderConfig, Retention};
 use steadyio_recorder::mcap::files::{audited, examine_file, recordings, recover_segment};
 use steadyio_recorder::pool::Recorder;
 use steadyio_testing::recording::segments;
@@ -35,31 +33,15 @@ const SEGMENTS: u64 = 4;
 const SEGMENT_BYTES: u64 = 256 << 10;
 
 fn config(dir: &Path) -> RecorderConfig {
-    let channel = |topic: &str| ChannelConfig {
-        topic: topic.into(),
-        message_encoding: "raw".into(),
-        schema: None,
-        metadata: Vec::new(),
-        record_bytes_max: 4_000,
-        period: None,
-        ring_bytes: 1 << 20,
-    };
+    let channel =
+        |topic: &str| ChannelConfig { ring_bytes: 1 << 20, ..ChannelConfig::new(topic, 4_000) };
     RecorderConfig {
-        dir: dir.into(),
-        profile: String::new(),
-        channels: vec![channel("/a"), channel("/b")],
         loss_window: Duration::from_millis(20),
         unit_bytes: 16 << 10,
-        late: LateRoom::default(),
-        longest_record_bytes: 0,
-        shared_ring_bytes: None,
         segment_bytes: SEGMENT_BYTES,
         retention: Retention::Segments(SEGMENTS),
-        when_full: WhenFull::Recycle,
-        discard_damaged: false,
-        on_failure: OnFailure::Wait,
-        writer: WriterConfig::default(),
         lock_memory: false,
+        ..RecorderConfig::new(dir.into(), vec![channel("/a"), channel("/b")])
     }
 }
 

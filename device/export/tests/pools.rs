@@ -16,9 +16,7 @@ use steadyio_export::merge::HELD_BYTES_MAX;
 use steadyio_export::selection::Selection;
 use steadyio_export::summary::Summary;
 use steadyio_export::survey::Survey;
-use steadyio_recorder::config::{
-    ChannelConfig, LateRoom, OnFailure, RecorderConfig, Retention, WhenFull, WriterConfig,
-};
+use steadyio_recorder::config::{ChannelConfig, LateRoom, RecorderConfig, Retention};
 use steadyio_recorder::pool::Recorder;
 use steadyio_recorder::pool::flush::Flushed;
 
@@ -26,29 +24,18 @@ const RECORD_BYTES: usize = 4_000;
 
 fn config(dir: &Path) -> RecorderConfig {
     RecorderConfig {
-        dir: dir.into(),
-        profile: String::new(),
-        channels: vec![ChannelConfig {
-            topic: "/a".into(),
-            message_encoding: "raw".into(),
-            schema: None,
-            metadata: Vec::new(),
-            record_bytes_max: RECORD_BYTES as u64,
-            period: None,
-            ring_bytes: 1 << 20,
-        }],
         loss_window: Duration::from_millis(20),
         unit_bytes: 16 << 10,
-        late: LateRoom::default(),
-        longest_record_bytes: 0,
-        shared_ring_bytes: None,
         segment_bytes: 256 << 10,
         retention: Retention::Segments(4),
-        when_full: WhenFull::Recycle,
-        discard_damaged: false,
-        on_failure: OnFailure::Wait,
-        writer: WriterConfig::default(),
         lock_memory: false,
+        ..RecorderConfig::new(
+            dir.into(),
+            vec![ChannelConfig {
+                ring_bytes: 1 << 20,
+                ..ChannelConfig::new("/a", RECORD_BYTES as u64)
+            }],
+        )
     }
 }
 

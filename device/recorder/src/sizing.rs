@@ -147,7 +147,7 @@ pub fn segments_for(time: Duration, config: &RecorderConfig, layout: &Layout) ->
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::config::{ChannelConfig, LateRoom, OnFailure, Retention, WhenFull, WriterConfig};
+    use crate::config::{ChannelConfig, Retention};
     use crate::mcap::account::ChannelLedger;
     use crate::mcap::encoder::{Encoder, Full, Message};
     use crate::mcap::private::Identity;
@@ -243,30 +243,16 @@ mod tests {
         let cases = [(1, 100, 100), (1, 100, 1), (5, 16_384, 1), (100, 400_000, 1), (20, 64, 50)];
         for (period_ms, bytes, channels) in cases {
             let channel = |at: u32| ChannelConfig {
-                topic: at.to_string(),
-                message_encoding: String::new(),
-                schema: None,
-                metadata: Vec::new(),
-                record_bytes_max: bytes,
                 period: Some(period_ms * if channels == 100 { 1_000 } else { 1 } * MS),
                 ring_bytes: 1 << 20,
+                ..ChannelConfig::new(&at.to_string(), bytes)
             };
             let config = RecorderConfig {
-                dir: "/tmp".into(),
-                profile: String::new(),
-                channels: (0..channels).map(channel).collect(),
-                loss_window: defaults::LOSS_WINDOW,
                 unit_bytes: 1 << 20,
-                late: LateRoom::default(),
-                longest_record_bytes: 0,
-                shared_ring_bytes: None,
                 segment_bytes: 16 << 20,
                 retention: Retention::Segments(2),
-                when_full: WhenFull::Recycle,
-                discard_damaged: false,
-                on_failure: OnFailure::Wait,
-                writer: WriterConfig::default(),
                 lock_memory: false,
+                ..RecorderConfig::new("/tmp".into(), (0..channels).map(channel).collect())
             };
             let definitions = config.definitions().unwrap();
             let layout = config.layout(&definitions).unwrap();

@@ -18,9 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use steadyio_recorder::channel::{Channel, Consumer, Lost, open};
-use steadyio_recorder::config::{
-    ChannelConfig, LateRoom, OnFailure, RecorderConfig, Retention, WhenFull, WriterConfig,
-};
+use steadyio_recorder::config::{ChannelConfig, RecorderConfig, Retention, WriterConfig};
 use steadyio_recorder::mcap::compression::Compression;
 use steadyio_recorder::pool::Recorder;
 use steadyio_testing::CountingAllocator;
@@ -30,15 +28,7 @@ const RECORD_BYTES_MAX: usize = 10_000;
 const ROUNDS: u64 = 300;
 
 fn config(ring_bytes: u64) -> ChannelConfig {
-    ChannelConfig {
-        topic: "a".into(),
-        message_encoding: String::new(),
-        schema: None,
-        metadata: Vec::new(),
-        record_bytes_max: RECORD_BYTES_MAX as u64,
-        period: None,
-        ring_bytes,
-    }
+    ChannelConfig { ring_bytes, ..ChannelConfig::new("a", RECORD_BYTES_MAX as u64) }
 }
 
 fn pair() -> (Channel, Consumer) {
@@ -267,21 +257,13 @@ const COMPRESSIONS: [Compression; 2] = [Compression::Lz4, Compression::Zstd];
 
 fn compressing(dir: &Path, compression: Compression) -> (Recorder, Channel) {
     let config = RecorderConfig {
-        dir: dir.into(),
-        profile: String::new(),
-        channels: vec![config(1 << 20)],
         loss_window: Duration::from_millis(20),
         unit_bytes: 256 << 10,
-        late: LateRoom::default(),
-        longest_record_bytes: 0,
-        shared_ring_bytes: None,
         segment_bytes: 2 << 20,
         retention: Retention::Segments(3),
-        when_full: WhenFull::Recycle,
-        discard_damaged: false,
-        on_failure: OnFailure::Wait,
         writer: WriterConfig { compression: Some(compression), ..WriterConfig::default() },
         lock_memory: false,
+        ..RecorderConfig::new(dir.into(), vec![config(1 << 20)])
     };
     let (recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
     (recorder, channels.remove(0))

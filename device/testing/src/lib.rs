@@ -7,12 +7,14 @@
 //! disks whose counters it sets. [`alone_on_this_machine`] is for parts that a machine has only
 //! once, since another run of the tests may be in progress.
 //!
-//! Tests also read recordings with [`recording`], and count allocations with [`CountingAllocator`].
+//! Tests also read recordings with [`recording`], check JSON with [`valid_json`], and count
+//! allocations with [`CountingAllocator`].
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "only tests call it")]
 
 mod allocator;
 mod disk;
+mod json;
 pub mod recording;
 mod skips;
 mod sysfs;
@@ -24,6 +26,7 @@ use rustix::fs::{FlockOperation, flock};
 
 pub use allocator::CountingAllocator;
 pub use disk::LoopDisk;
+pub use json::valid_json;
 pub use skips::{is_root, skip};
 pub use sysfs::Sysfs;
 

@@ -12,6 +12,7 @@ from steady_lab.root.cargo import (
     build_steady,
     build_steady_for,
     build_steady_guest,
+    build_steady_recipe,
     install_capi,
 )
 from steady_lab.root.lock import LOCK, NATIVE, PROMETHEUS, write_lock
@@ -50,6 +51,10 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "steady-guest", help="build the part of it that figures run, and print its path"
     )
     guest.set_defaults(func=_steady_guest)
+    recipe = actions.add_parser(
+        "steady-recipe", help="build the recorder of a paper's figures, and print its path"
+    )
+    recipe.set_defaults(func=_steady_recipe)
     capi = actions.add_parser(
         "capi", help="build the C interface in the lab's Debian, and install it into DIR"
     )
@@ -85,6 +90,11 @@ def _steady(arguments: argparse.Namespace) -> int:
 
 def _steady_guest(arguments: argparse.Namespace) -> int:
     print(build_steady_guest())
+    return 0
+
+
+def _steady_recipe(arguments: argparse.Namespace) -> int:
+    print(build_steady_recipe())
     return 0
 
 

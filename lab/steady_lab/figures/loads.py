@@ -22,7 +22,7 @@ from steady_lab.figures.application import (
     prepare,
     take_back,
 )
-from steady_lab.figures.recording import Recording, classes_of, recording_script
+from steady_lab.figures.recording import POOL, Recording, classes_of, recording_script
 from steady_lab.figures.spec import Figure
 from steady_lab.paths import GUEST_PROJECT, GUEST_WORK, PROJECT
 
@@ -35,6 +35,7 @@ LET_WAIT = f'echo {HUNG_TASK_S} >/proc/sys/kernel/hung_task_timeout_secs && exec
 RECORDING_TIMEOUT_S = 3600.0  # an hour of recording, for one
 # In the project, on the host and in the guest: see device/command.
 GUEST_PROGRAM, WHOLE_PROGRAM = "build/bin/steady-guest", "build/bin/steady"
+RECIPE_PROGRAM = "build/bin/steady-recipe"
 RECORD = f"{GUEST_WORK}/record.json"
 
 
@@ -150,12 +151,12 @@ class ApplicationLoad:
 
 @dataclass(frozen=True)
 class RecordingLoad:
-    """`steady record`, on a new file system, in a script under `steady with`."""
+    """`steady record`, or a recipe, on a new file system, in a script under `steady with`."""
 
     figure: Figure
     recording: Recording
     timeout_s: float = RECORDING_TIMEOUT_S
-    programs: tuple[str, ...] = (GUEST_PROGRAM, WHOLE_PROGRAM)
+    programs: tuple[str, ...] = (GUEST_PROGRAM, WHOLE_PROGRAM, RECIPE_PROGRAM)
     card_image: None = None
 
     def identity(self) -> dict[str, str]:
@@ -180,7 +181,8 @@ class RecordingLoad:
 
     def _script(self, variant: str) -> str:
         chosen = self.figure.workload.variant(variant)
-        steady = f"{GUEST_PROJECT}/{WHOLE_PROGRAM}"
+        program = WHOLE_PROGRAM if chosen.recipe == POOL else RECIPE_PROGRAM
+        program = f"{GUEST_PROJECT}/{program}"
         return recording_script(
-            self.recording, steady, chosen.recipe, chosen.arguments, chosen.place
+            self.recording, program, chosen.recipe, chosen.arguments, chosen.place
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Recordings: `steady record` in the guest, on a new file system, perhaps next to a program.
+"""Recordings in the guest, on a new file system, perhaps next to a program.
 
 A spec (schema "steadyio.recording-spec/1", docs/spec/recording-spec-1.md) names the source, the
 file system and, as variants, recipes. Here it becomes the script that the guest runs under `steady
@@ -19,7 +19,7 @@ PERIOD_US_MAX = 60_000_000
 RECORD_KIB_MAX = 8192
 FILESYSTEM_MIB = (64, 16_777_216)
 RESULT = "recording.json"
-POOL = "pool"  # the recipe whose files are made before the recording
+POOL = "pool"  # `steady record`, whose files are made before the recording
 CARD, MEMORY = "card", "memory"
 FOLDERS = {CARD: "/run/card", MEMORY: "/run"}  # in the guest, by a variant's `place`
 BACKGROUND_OUTPUT = "background.txt"
@@ -142,15 +142,17 @@ def classes_of(recording: Recording) -> tuple[str, str]:
 
 
 def recording_script(
-    recording: Recording, steady: str, recipe: str, more: Sequence[str], place: str = CARD
+    recording: Recording, program: str, recipe: str, more: Sequence[str], place: str = CARD
 ) -> str:
-    """Return the guest's script; `more` are the variant's arguments, `steady` is the program.
+    """Return the guest's script; `more` are the variant's arguments.
+
+    `program` is `steady` for a pool, `steady-recipe` for another recipe.
 
     A pool is made before the background program starts: making it costs the card far more than
     recording.
     """
     command = [
-        *(steady, "record", "--quiet", "--recipe", recipe),
+        *(program, *(("record", "--quiet") if recipe == POOL else (recipe,))),
         *(f"--period={recording.period_us}us", f"--size={recording.record_kib}KiB"),
         *recording.arguments,
         *more,

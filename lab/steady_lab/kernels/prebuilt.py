@@ -18,7 +18,12 @@ from steady_lab.kernels.host import build_preload, preload_part
 from steady_lab.kernels.modules import Module, build_modules, module_part, needed_modules
 from steady_lab.kernels.source import RELEASES, named_source, packaged_source
 from steady_lab.progress import Progress
-from steady_lab.root.cargo import build_steady, build_steady_guest, programs_part
+from steady_lab.root.cargo import (
+    build_steady,
+    build_steady_guest,
+    build_steady_recipe,
+    programs_part,
+)
 from steady_lab.root.given import KERNELS, STAMP, unpack
 
 # Steps of a build that nothing reads afterwards. Objects stay: instructions are looked up in them.
@@ -42,6 +47,7 @@ def pack(
     }
     if with_steady:
         files[f"{programs_part()}/steady"] = build_steady()
+        files[f"{programs_part()}/steady-recipe"] = build_steady_recipe()
     files[f"{preload_part()}/preload.so"] = build_preload()
     for release, flavour in kernels:
         files |= _kernel_files(release, flavour, modules)

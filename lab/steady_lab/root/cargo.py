@@ -38,6 +38,7 @@ class _Program(NamedTuple):
 PROGRAMS = {
     "steady": _Program("steady", "4 to 7"),
     "steady-guest": _Program("steadyio-command", "1 to 3"),
+    "steady-recipe": _Program("steadyio-command", "1 to 3"),
 }
 SOURCE_SUFFIXES = {".rs", ".toml", ".lock"}
 INSTALLED = "/run/steadyio/installed"
@@ -58,6 +59,11 @@ def build_steady_guest() -> Path:
     return _program("steady-guest")
 
 
+def build_steady_recipe() -> Path:
+    """Return build/bin/steady-recipe, which records as a paper does; as build_steady()."""
+    return _program("steady-recipe")
+
+
 def built_program(path: Path) -> Path:
     """Return `path`, a program in build/bin, which is built if it is not there."""
     return path if path.is_file() else _program(path.name)
@@ -70,7 +76,7 @@ def _program(name: str) -> Path:
         return _install(prebuilt, installed)
     if not installed.is_file():
         print(f"building {name} ({PROGRAMS[name].minutes} minutes, once)", file=sys.stderr)
-    _build("--release", package=PROGRAMS[name].package)
+    _build("--release", "--bin", name, package=PROGRAMS[name].package)
     return _install(BUILD / "steady" / "release" / name, installed)
 
 

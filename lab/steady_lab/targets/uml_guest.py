@@ -26,6 +26,7 @@ KERNEL_FILES = ("linux", "System.map", HEADER, "**/*.ko")
 PROJECT_FILES = (
     "build/bin/steady",
     "build/bin/steady-guest",
+    "build/bin/steady-recipe",
     "build/host/preload.so",
     "experiments/applications/**/*",
 )

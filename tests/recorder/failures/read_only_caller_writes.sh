@@ -7,9 +7,9 @@
 # KERNELS: 6.1
 . "$STEADY_FAILURES/recorder.sh"
 
-SETTINGS="--period 1ms --size 1KiB --unit 4KiB --recipe append-fdatasync"
 make_filesystem
-record --total 1500KiB &
+timeout 600 "$STEADY_RECIPE" append-fdatasync --dir "$RECORDING" --period 1ms --size 1KiB --unit 4KiB \
+	--total 1500KiB >record.out 2>record.err &
 recorder=$!
 sleep 0.3
 # From now on fdatasync() flushes nothing, and returns success.
@@ -20,7 +20,7 @@ emmc_power_cut
 wait $recorder
 expect "status" $? 1
 grep -q "read-only filesystem" record.err || fail "says: $(cat record.err)"
-durable=$(tail -n 1 account | awk '{ print $4 }')
+durable=$(sed -n 's/.*; \([0-9]*\) records are durable.*/\1/p' record.err)
 expect_at_least "called durable" "$durable" 1
 restart_card
 bytes=$(cat "$RECORDING"/recording-*.raw | wc -c)

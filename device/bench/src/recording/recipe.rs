@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The named ways to record, for comparison. `session` and the lab use them.
+//! The ext4 recording paper's ways to record, for comparison with the pool. `steady-recipe` runs
+//! them.
 //!
-//! All but `pool` are those of the ext4 recording paper: the caller calls write() into the page
-//! cache, and a second thread writes the pages back. Each choice of the paper is a field here. Its
-//! names are W (write: append or preallocated), S (sync: fdatasync, "all", or sync_file_range,
-//! "data") and F (flusher on or off).
+//! The caller calls write() into the page cache, and a second thread writes the pages back. Each
+//! choice of the paper is a field here. Its names are W (write: append or preallocated), S (sync:
+//! fdatasync, "all", or sync_file_range, "data") and F (flusher on or off).
 
-use std::fmt;
 use std::str::FromStr;
-
-use serde::{Serialize, Serializer};
 
 /// The allocation of blocks for the caller's write().
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,29 +49,23 @@ pub struct CallerWrites {
     pub background: Background,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    CallerWrites(CallerWrites),
-    /// The caller appends to a ring; a writer thread writes to a pool of recycled segments.
-    Pool,
-}
-
 /// A named way to record. [`RECIPES`] lists all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipe {
-    name: &'static str,
-    paper_column: Option<&'static str>,
-    kind: Kind,
+    /// The name on the command line.
+    pub name: &'static str,
+    /// The column in the paper's Table 1.
+    pub paper_column: &'static str,
+    pub writes: CallerWrites,
 }
 
 const fn of_paper(
     name: &'static str,
-    column: &'static str,
+    paper_column: &'static str,
     (blocks, sync, flusher): (Blocks, Sync, bool),
     background: Background,
 ) -> Recipe {
-    let kind = Kind::CallerWrites(CallerWrites { blocks, sync, flusher, background });
-    Recipe { name, paper_column: Some(column), kind }
+    Recipe { name, paper_column, writes: CallerWrites { blocks, sync, flusher, background } }
 }
 
 const NONE: (Blocks, Sync, bool) = (Blocks::Append, Sync::Fdatasync, true);
@@ -84,10 +75,9 @@ const APPEND_ALL: (Blocks, Sync, bool) = (Blocks::Append, Sync::Fdatasync, false
 const PRE_ALL: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::Fdatasync, false);
 const PRE_DATA_ON: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::SyncFileRange, true);
 
-/// Every recipe: the paper's twelve in the order of its Table 1, then the pool. A name without
-/// `flusher` or `noflusher` is one of the paper's two methods: NONE (with the flusher) or ALL
-/// (without).
-pub const RECIPES: [Recipe; 13] = [
+/// The paper's recipes in the order of its Table 1. A name without `flusher` or `noflusher` is one
+/// of the paper's two methods: NONE (with the flusher) or ALL (without).
+pub const RECIPES: [Recipe; 12] = [
     of_paper("append-fdatasync", "NONE", NONE, Background::None),
     of_paper("prealloc-syncrange", "ALL", ALL, Background::None),
     of_paper("prealloc-syncrange-BGtrunc", "ALL-BG_TRUNC", ALL, Background::Truncate),
@@ -120,24 +110,7 @@ pub const RECIPES: [Recipe; 13] = [
         PRE_DATA_ON,
         Background::All,
     ),
-    Recipe { name: "pool", paper_column: None, kind: Kind::Pool },
 ];
-
-impl Recipe {
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        self.name
-    }
-
-    /// The column in the paper's Table 1; None if the paper does not have it.
-    pub fn paper_column(self) -> Option<&'static str> {
-        self.paper_column
-    }
-
-    pub fn kind(self) -> Kind {
-        self.kind
-    }
-}
 
 /// There is no such recipe.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +118,7 @@ impl Recipe {
 pub struct UnknownRecipe(String);
 
 fn names() -> String {
-    RECIPES.iter().map(|recipe| recipe.name).collect::<Vec<_>>().join(", ")
+    RECIPES.map(|recipe| recipe.name).join(", ")
 }
 
 impl FromStr for Recipe {
@@ -157,18 +130,6 @@ impl FromStr for Recipe {
     }
 }
 
-impl fmt::Display for Recipe {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-impl Serialize for Recipe {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -177,10 +138,10 @@ mod tests {
     #[test]
     fn a_name_is_one_recipe() {
         for recipe in RECIPES {
-            assert_eq!(recipe.name().parse::<Recipe>().unwrap(), recipe);
-            assert_eq!(RECIPES.iter().filter(|other| other.kind == recipe.kind).count(), 1);
+            assert_eq!(recipe.name.parse::<Recipe>().unwrap(), recipe);
+            assert_eq!(RECIPES.iter().filter(|other| other.writes == recipe.writes).count(), 1);
         }
-        let said = "pol".parse::<Recipe>().unwrap_err().to_string();
-        assert!(said.contains("append-fdatasync") && said.contains("pool"), "{said}");
+        let said = "pool".parse::<Recipe>().unwrap_err().to_string();
+        assert!(said.contains("append-fdatasync"), "{said}");
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The result of a recording (`docs/spec/recording-1.schema.json`), as JSON and as text. `steady
-//! record` writes it.
+//! record` and `steady-recipe` write it.
 //!
 //! It has no clock times, host names or paths. Fields are written in the order of the declaration.
 
@@ -26,6 +26,8 @@ use crate::record::rounded;
 /// Schema written by this version.
 pub const RESULT_SCHEMA: &str = "steadyio.recording/1";
 const MIB: f64 = 1_048_576.0;
+/// The recorder's own way to record, next to the names of the paper's.
+const POOL: &str = "pool";
 
 /// The result of one `steady record`.
 #[derive(Debug, Serialize)]
@@ -249,9 +251,12 @@ impl Config {
 
 impl RecordingResult {
     pub fn new(plan: &Plan, outcome: &Outcome) -> RecordingResult {
+        let mut recipe = RecipeNames { name: POOL, paper_column: None };
         let (pool, caller_writes) = match &outcome.beside {
             Beside::Pool(report, meters) => (Some(pool_part(report, meters)), None),
-            Beside::CallerWrites(report, background) => {
+            Beside::CallerWrites(of_paper, report, background) => {
+                let paper_column = Some(of_paper.paper_column);
+                recipe = RecipeNames { name: of_paper.name, paper_column };
                 (None, Some(caller_writes_part(report, background.as_deref())))
             }
         };
@@ -265,10 +270,7 @@ impl RecordingResult {
             kernel: Kernel::running(),
             filesystem: outcome.filesystem.clone(),
             flusher: outcome.flusher.clone(),
-            recipe: RecipeNames {
-                name: plan.recipe.name(),
-                paper_column: plan.recipe.paper_column(),
-            },
+            recipe,
             config: Config::of(plan, outcome, pool.is_some()),
             ended: outcome.end(),
             duration_ns: outcome.duration_ns,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A whole recording with any recipe: sets it up, runs and watches the caller, ends it and restores
-//! settings.
+//! A whole recording: sets it up, runs and watches the caller, and ends it.
 //!
-//! `steady record` calls it. Other programs use [`steadyio_recorder::pool::Recorder`] directly, in
-//! their own thread.
+//! `steady record` calls it; `recipes` shares the caller. Other programs use
+//! [`steadyio_recorder::pool::Recorder`] directly, in their own thread.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +17,6 @@ use steadyio_core::scheduling::set_fifo;
 use steadyio_recorder::channel::{Channel, Lost, SharedChannels};
 use steadyio_recorder::config::{ChannelConfig, RecorderConfig};
 use steadyio_recorder::ledger::Account;
-use steadyio_recorder::pool::making::make_directory;
 use steadyio_recorder::pool::meters::{Listener, Meters, RecordingState, WriterReport};
 use steadyio_recorder::pool::registry::Registry;
 use steadyio_recorder::pool::{Preparation, Recorder, StartError};
@@ -26,11 +24,11 @@ use steadyio_recorder::source::{Record, Source, now_ns};
 use steadyio_recorder::task::{lock_process, not_started, process_cpu_ns, set_cpu};
 
 use super::caller::{CallerReport, Gauge, Measuring, Sink, run};
-use super::place::{Filesystem, filesystem_of, named};
-use super::recipe::{CallerWrites, Kind, Recipe};
+use super::place::{Filesystem, filesystem_of};
+use super::recipe::Recipe;
 use super::recipes::background::BackgroundReport;
-use super::recipes::caller_writes::{Files, WriteReport, WriteSink};
-use super::recipes::flusher::{self, FlusherError, FlusherOff};
+use super::recipes::caller_writes::WriteReport;
+use super::recipes::flusher;
 
 /// The interval at which a waiting caller checks whether the ring has room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
@@ -46,10 +44,9 @@ pub struct CallerConfig {
     pub cpu: Option<usize>,
 }
 
-/// The channels, the recipe and the limits of a recording.
+/// The channels and the limits of a recording.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub recipe: Recipe,
     /// Channels, sizes, directory. The ext4 recording paper's recipes have one channel, take
     /// `segment_bytes` as the size of a file and `unit_bytes` as bytes per write-back, and ignore
     /// the rest.
@@ -71,15 +68,9 @@ pub struct Plan {
 pub enum SessionError {
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The flusher's settings failed.
-    #[error(transparent)]
-    Flusher(#[from] FlusherError),
-    /// Files or threads of the paper's recipes failed.
+    /// A thread failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The paper's recipes preallocate, so they need the size of the recording.
-    #[error("recipe {0} needs an end: give --total or --duration")]
-    Endless(Recipe),
     /// Locking memory failed for another reason than the limit.
     #[error("cannot lock memory: {0} (use --no-lock to run without it)")]
     Lock(io::Error),
@@ -106,7 +97,7 @@ pub struct Live {
 #[derive(Debug)]
 pub enum Beside {
     Pool(Box<WriterReport>, Arc<Meters>),
-    CallerWrites(Box<WriteReport>, Option<Box<BackgroundReport>>),
+    CallerWrites(Recipe, Box<WriteReport>, Option<Box<BackgroundReport>>),
 }
 
 #[derive(Debug)]
@@ -130,16 +121,15 @@ pub struct Outcome {
 }
 
 /// The time of the first record, and the CPU time of the process until then.
-struct Begun {
-    at_ns: u64,
-    cpu_ns: u64,
-    process_locked: bool,
+pub(super) struct Begun {
+    pub at_ns: u64,
+    pub cpu_ns: u64,
+    pub process_locked: bool,
 }
 
 /// The callbacks of a recording.
 pub struct Watch<'a> {
-    /// Called when the recorder runs, before its first record. Only the recipe `pool` has a
-    /// recorder.
+    /// Called when the recorder runs, before its first record.
     pub started: &'a mut dyn FnMut(&Recorder) -> io::Result<()>,
     /// The interval of calls to `tell`; None: never.
     pub every: Option<Duration>,
@@ -154,7 +144,7 @@ const NOT_LOCKED: &str = "rings and blocks are locked into memory, but not the r
      caller";
 
 /// An event for the watching thread.
-enum Event {
+pub(super) enum Event {
     State(RecordingState),
     /// A message to report.
     Note(&'static str),
@@ -173,7 +163,7 @@ impl Drop for SendsEnded {
 }
 
 /// The recording, as seen by the thread that started it.
-struct Watching<'a, 'b> {
+pub(super) struct Watching<'a, 'b> {
     watch: Option<&'a mut Watch<'b>>,
     note: &'a mut dyn FnMut(String),
     events: Receiver<Event>,
@@ -306,20 +296,6 @@ impl Plan {
         note: &mut dyn FnMut(String),
         watch: Option<&mut Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
-        match self.recipe.kind() {
-            Kind::Pool => self.record_by_pool(source, prepared, stop, note, watch),
-            Kind::CallerWrites(recipe) => self.record_by_caller(recipe, source, stop, note, watch),
-        }
-    }
-
-    fn record_by_pool(
-        &self,
-        source: Box<dyn Source + Send>,
-        prepared: Option<Preparation>,
-        stop: &Interrupt,
-        note: &mut dyn FnMut(String),
-        watch: Option<&mut Watch<'_>>,
-    ) -> Result<Outcome, SessionError> {
         let shared = self.config.shared_ring_bytes;
         let (mut recorder, rings) = if shared.is_some() {
             let (recorder, channels) = Recorder::start_shared(prepared, stop, &self.config, note)?;
@@ -378,54 +354,7 @@ impl Plan {
         })
     }
 
-    fn record_by_caller(
-        &self,
-        recipe: CallerWrites,
-        source: Box<dyn Source + Send>,
-        stop: &Interrupt,
-        note: &mut dyn FnMut(String),
-        watch: Option<&mut Watch<'_>>,
-    ) -> Result<Outcome, SessionError> {
-        let total_bytes = self.total_bytes.ok_or(SessionError::Endless(self.recipe))?;
-        let dir = &self.config.dir;
-        make_directory(dir).map_err(|error| named(dir, error))?;
-        let guard = if recipe.flusher { None } else { Some(FlusherOff::take(note)?) };
-        let files = Files {
-            dir: self.config.dir.clone(),
-            file_bytes: self.config.segment_bytes.min(total_bytes),
-            total_bytes,
-            sync_bytes: self.config.unit_bytes,
-        };
-        let sink = WriteSink::start(recipe, files)?;
-        let period_ns = self.period.as_nanos() as u64;
-        let record_bytes = self.config.channels[0].record_bytes_max;
-        let background = sink.background(period_ns, record_bytes).start()?;
-        let ledger = sink.ledger();
-        let account = || ledger.snapshot();
-        let flusher = flusher::in_force();
-        let (sender, events) = channel();
-        let mut watching = self.watching(watch, note, events, &account, &|| None);
-        let (begun, caller, sink) = self.run_caller(source, sink, stop, &sender, &mut watching)?;
-        let background = background.map(|thread| thread.finish()).transpose()?;
-        let report = sink.finish()?;
-        let (cpu_ns, duration_ns) = (process_cpu_ns() - begun.cpu_ns, now_ns() - begun.at_ns);
-        if let Some(guard) = guard {
-            guard.finish()?;
-        }
-        Ok(Outcome {
-            caller,
-            channels: vec![(self.config.channels[0].topic.clone(), ledger.snapshot())],
-            beside: Beside::CallerWrites(Box::new(report), background.map(Box::new)),
-            filesystem: filesystem_of(&self.config.dir),
-            flusher,
-            cpu_ns,
-            duration_ns,
-            process_locked: begun.process_locked,
-            too_long: 0,
-        })
-    }
-
-    fn watching<'a, 'b>(
+    pub(super) fn watching<'a, 'b>(
         &self,
         watch: Option<&'a mut Watch<'b>>,
         note: &'a mut dyn FnMut(String),
@@ -448,7 +377,7 @@ impl Plan {
     }
 
     /// Runs the caller in a separate thread, and watches it from this one.
-    fn run_caller<S: Sink + Send + 'static>(
+    pub(super) fn run_caller<S: Sink + Send + 'static>(
         &self,
         mut source: Box<dyn Source + Send>,
         mut sink: S,

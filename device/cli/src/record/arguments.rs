@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail, ensure};
-use steadyio_bench::recording::recipe::{Kind, RECIPES, Recipe};
 use steadyio_bench::recording::session::{CallerConfig, Plan};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::config::{
@@ -34,17 +33,12 @@ const INCIDENT_LAST: Duration = Duration::from_secs(30);
 /// The default of --incident-after.
 const INCIDENT_AFTER: Duration = Duration::from_secs(5);
 const TOPIC: &str = "/periodic";
-/// The size of a write-back in the ext4 recording paper. A larger one does not make its device
-/// faster.
-const PAPER_UNIT_BYTES: u64 = 2 << 20;
 
 /// Record periodic or streamed data into a ring of MCAP files, without blocking the caller
 ///
-/// The default recipe, `pool`, copies each record into a ring in locked memory. A writer thread
-/// writes the records to preallocated segments, and overwrites the oldest segment first. Each
-/// segment is an MCAP file. Without --input, a built-in source produces one record per period. The
-/// other recipes are for comparison: the caller itself calls write(), as in the ext4 recording
-/// paper. Options marked (pool) apply to the default recipe only.
+/// Copies each record into a ring in locked memory. A writer thread writes the records to
+/// preallocated segments, and overwrites the oldest segment first. Each segment is an MCAP file.
+/// Without --input, a built-in source produces one record per period.
 #[derive(clap::Args)]
 #[command(after_help = RECORD_HELP)]
 pub struct Arguments {
@@ -56,12 +50,9 @@ pub struct Arguments {
     #[command(flatten)]
     pub sizing: SizingArguments,
     /// Create the segments, complete those left unfinished by a power cut, and record nothing.
-    /// Remove surplus segments: first those without records, then the oldest (pool)
+    /// Remove surplus segments: first those without records, then the oldest
     #[arg(long, conflicts_with_all = ["plan", "out", "account_log", "control"])]
     pub prepare: bool,
-    /// Recording method; docs/reference/steady-record.md describes the recipes
-    #[arg(long, default_value = "pool", value_parser = recipe_values())]
-    recipe: String,
     /// Time between records; 0 means as fast as the recorder takes them
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = duration)]
     period: Duration,
@@ -74,54 +65,52 @@ pub struct Arguments {
     /// Stop after TIME
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "total")]
     duration: Option<Duration>,
-    /// Maximum time span of records lost in a power cut (pool) [default: 500ms]
+    /// Maximum time span of records lost in a power cut [default: 500ms]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     loss_window: Option<Duration>,
-    /// Size of a segment [default: 64MiB]. With the other recipes, size of a file [default: one
-    /// file]
+    /// Size of a segment [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     segment_size: Option<u64>,
-    /// Number of segments to keep (pool) [default: 8]
+    /// Number of segments to keep [default: 8]
     #[arg(long, value_name = "N", group = "keep")]
     segments: Option<u64>,
-    /// Keep as many segments as fit into SIZE (pool)
+    /// Keep as many segments as fit into SIZE
     #[arg(long, value_name = "SIZE", value_parser = size, group = "keep")]
     keep_size: Option<u64>,
-    /// Keep as many segments as possible with SIZE left free on the file system (pool)
+    /// Keep as many segments as possible with SIZE left free on the file system
     #[arg(long, value_name = "SIZE", value_parser = size, group = "keep")]
     keep_free: Option<u64>,
-    /// Keep enough segments to hold TIME of records (pool)
+    /// Keep enough segments to hold TIME of records
     #[arg(long, value_name = "TIME", value_parser = duration, group = "keep")]
     keep_time: Option<Duration>,
-    /// Stop when all segments are full, instead of overwriting the oldest (pool)
+    /// Stop when all segments are full, instead of overwriting the oldest
     #[arg(long)]
     stop_when_full: bool,
     /// Action when a write or sync fails: wait and continue once the device works again, or exit
-    /// (pool) [default: wait]
+    /// [default: wait]
     #[arg(long, value_parser = ["wait", "exit"])]
     on_failure: Option<String>,
-    /// Size of the largest write [default: 1MiB]. With the other recipes, bytes per write-back
-    /// [default: 2MiB]
+    /// Size of the largest write [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     unit: Option<u64>,
-    /// Size of the longest record, at most 64MiB (pool) [default: as much as fits into --unit].
+    /// Size of the longest record, at most 64MiB [default: as much as fits into --unit].
     /// Locks memory for four such records, or for two above 16MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     record_max: Option<u64>,
-    /// Profile in the header of each segment, for example ros2 (pool)
+    /// Profile in the header of each segment, for example ros2
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Overwrite damaged segments instead of renaming them (pool)
+    /// Overwrite damaged segments instead of renaming them
     #[arg(long)]
     discard_damaged: bool,
-    /// Size of the ring between caller and writer (pool) [default: one second of records]
+    /// Size of the ring between caller and writer [default: one second of records]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
-    /// Compression of the blocks, in the writer: lz4 takes less CPU time, zstd less space (pool)
+    /// Compression of the blocks, in the writer: lz4 takes less CPU time, zstd less space
     /// [default: none]
     #[arg(long, value_parser = ["zstd", "lz4", "none"])]
     compression: Option<String>,
-    /// I/O interface of the writer; best is io_uring where the kernel allows it (pool) [default:
+    /// I/O interface of the writer; best is io_uring where the kernel allows it [default:
     /// best]
     #[arg(long, value_parser = ["best", "io_uring", "pwrite"])]
     engine: Option<String>,
@@ -131,39 +120,38 @@ pub struct Arguments {
     /// Run the caller on CPU N only
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
-    /// Run the writer under SCHED_FIFO at this priority (pool)
+    /// Run the writer under SCHED_FIFO at this priority
     #[arg(long, value_name = "1..99", value_parser = fifo_priority())]
     writer_priority: Option<u8>,
-    /// Run the writer on CPU N only (pool)
+    /// Run the writer on CPU N only
     #[arg(long, value_name = "N")]
     writer_cpu: Option<usize>,
-    /// I/O priority of the writer, as in ionice(1); 1:0 is the highest (pool)
+    /// I/O priority of the writer, as in ionice(1); 1:0 is the highest
     #[arg(long, value_name = "CLASS:LEVEL", value_parser = io_priority)]
     writer_ionice: Option<IoPriority>,
     /// Do not lock memory; page faults may then delay the caller
     #[arg(long)]
     no_lock: bool,
     /// Report the state of the recording on the Unix socket PATH, as JSON (docs/spec/control-1.md)
-    /// (pool)
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
-    /// Time span of an incident that SIGUSR1 or --incident-rate keeps (pool) [default: 30s]
+    /// Time span of an incident that SIGUSR1 or --incident-rate keeps [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     incident_last: Option<Duration>,
     /// Keep an incident when TOPIC has fewer (TOPIC<HZ) or more (TOPIC>HZ) messages than HZ per
-    /// second (pool). They are counted over 1 s, or the time of 4 messages of that rate if that is
+    /// second. They are counted over 1 s, or the time of 4 messages of that rate if that is
     /// longer. Another incident comes when the rate was in range for so long. Several limits:
     /// repeat it
     #[arg(long, value_name = "TOPIC<HZ")]
     pub incident_rate: Vec<RateLimit>,
     /// Hold records in SIZE of locked memory, and write only those of incidents, from
-    /// --incident-last before to --incident-after after each (pool)
+    /// --incident-last before to --incident-after after each
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "plan")]
     ram: Option<u64>,
-    /// Time after an incident that belongs to it (pool) [default: 5s]
+    /// Time after an incident that belongs to it [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "ram")]
     incident_after: Option<Duration>,
-    /// Reject an incident when N are kept, and write nothing for it (pool) [default: when fewer
+    /// Reject an incident when N are kept, and write nothing for it [default: when fewer
     /// than two segments would be left]
     #[arg(long, value_name = "N", requires = "ram", value_parser = clap::value_parser!(u64).range(1..))]
     incidents_max: Option<u64>,
@@ -180,10 +168,6 @@ pub struct Arguments {
     /// Print no status line on a terminal
     #[arg(long)]
     pub quiet: bool,
-}
-
-fn recipe_values() -> clap::builder::PossibleValuesParser {
-    RECIPES.map(Recipe::name).into()
 }
 
 fn fifo_priority() -> clap::builder::RangedI64ValueParser<u8> {
@@ -226,7 +210,7 @@ impl Arguments {
     /// Makes the pool before producers can connect. It may take minutes, in which they would fill
     /// the pipe.
     fn prepare_input(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
-        let (recipe, config) = self.input_config().map_err(Failure::with(Status::Usage))?;
+        let config = self.input_config().map_err(Failure::with(Status::Usage))?;
         self.caller().check().map_err(failure)?;
         let pool = Preparation::new(&config, &mut note, stop);
         let pool = pool.map_err(|error| failure(error.into()))?;
@@ -241,7 +225,6 @@ impl Arguments {
         self.check(&config).map_err(Failure::with(Status::Usage))?;
         self.tell_of_ring(&config);
         let plan = Plan {
-            recipe,
             config,
             caller: self.caller(),
             period: Duration::ZERO,
@@ -290,16 +273,14 @@ impl Arguments {
     }
 
     /// The configuration without the channels of frames, which the producers declare.
-    fn input_config(&self) -> anyhow::Result<(Recipe, RecorderConfig)> {
-        let recipe: Recipe = self.recipe.parse()?;
-        ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --input needs pool", self.recipe);
+    fn input_config(&self) -> anyhow::Result<RecorderConfig> {
         self.input.check()?;
-        let config = self.config(recipe, None);
+        let config = self.config();
         match self.input.lines(self.size)? {
             Some(lines) => self.check(&self.with_channels(config.clone(), vec![lines]))?,
             None => self.check_pool(&config)?,
         }
-        Ok((recipe, config))
+        Ok(config)
     }
 
     /// The length of an incident that a signal keeps.
@@ -316,15 +297,13 @@ impl Arguments {
     /// The configuration of `--prepare`.
     pub fn pool(&self) -> Result<RecorderConfig, Failure> {
         let config = || {
-            let recipe: Recipe = self.recipe.parse()?;
-            ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --prepare is for pool", self.recipe);
             ensure!(
                 !self.input.is_given() || self.keep_time.is_none(),
                 "--keep-time: the number of segments depends on the producers' topics (with \
                  --prepare, give --segments)"
             );
             // It locks no memory. A later recorder may have a higher limit.
-            let mut config = RecorderConfig { lock_memory: false, ..self.config(recipe, None) };
+            let mut config = RecorderConfig { lock_memory: false, ..self.config() };
             config.writer.ram = None;
             self.check(&config)?;
             Ok(config)
@@ -333,7 +312,6 @@ impl Arguments {
     }
 
     fn prepare_periodic(&self) -> anyhow::Result<Prepared> {
-        let recipe: Recipe = self.recipe.parse()?;
         ensure!(self.size > 0, "--size 0: must be at least 1");
         let records = self.records()?;
         let total_bytes = match records {
@@ -341,21 +319,15 @@ impl Arguments {
             records => Some(records.checked_mul(self.size).ok_or_else(|| anyhow!("too long"))?),
         };
         let plan = Plan {
-            recipe,
-            config: self.config(recipe, total_bytes),
+            config: self.config(),
             caller: self.caller(),
             period: self.period,
             total_bytes,
             back_pressure: self.period.is_zero(),
             measure_calls: true,
         };
-        match recipe.kind() {
-            Kind::Pool => {
-                self.check(&plan.config)?;
-                self.tell_of_ring(&plan.config);
-            }
-            Kind::CallerWrites(_) => self.check_caller_writes(&plan)?,
-        }
+        self.check(&plan.config)?;
+        self.tell_of_ring(&plan.config);
         let source = Box::new(Periodic::new(self.period, usize::try_from(self.size)?, records));
         Ok(Prepared { plan, source, pool: None, rejected: Arc::default() })
     }
@@ -374,12 +346,10 @@ impl Arguments {
 
     /// A short recording with several rotations, and a ring ten times as large as usual.
     fn prepare_measuring(&self) -> anyhow::Result<(Plan, Box<dyn Source + Send>)> {
-        let recipe: Recipe = self.recipe.parse()?;
-        ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --plan is for pool", self.recipe);
         ensure!(!self.period.is_zero(), "--period 0: --plan needs a rate");
         let duration = self.duration.unwrap_or(MEASURE_TIME);
         let records = u64::try_from(duration.as_nanos() / self.period.as_nanos())?;
-        let mut config = self.config(recipe, None);
+        let mut config = self.config();
         let bytes = records.saturating_mul(self.size);
         let segment = (bytes / MEASURE_ROTATIONS).next_multiple_of(BLOCK_BYTES);
         config.segment_bytes = self.segment_size.unwrap_or(segment.max(4 * config.unit_bytes));
@@ -387,7 +357,6 @@ impl Arguments {
         config.channels[0].ring_bytes = self.ring_bytes(&config, large);
         self.check(&config)?;
         let plan = Plan {
-            recipe,
             config,
             caller: self.caller(),
             period: self.period,
@@ -441,64 +410,17 @@ impl Arguments {
         check().map_err(|error| named::option(error, &keep, declared))
     }
 
-    /// The options of the pool alone, and whether they were given.
-    fn of_pool(&self) -> [(&'static str, bool); 21] {
-        [
-            ("--control", self.control.is_some()),
-            ("--incident-last", self.incident_last.is_some()),
-            ("--incident-rate", !self.incident_rate.is_empty()),
-            ("--ram", self.ram.is_some()),
-            ("--profile", self.profile.is_some()),
-            ("--prepare", self.prepare),
-            ("--record-max", self.record_max.is_some()),
-            ("--discard-damaged", self.discard_damaged),
-            ("--loss-window", self.loss_window.is_some()),
-            ("--segments", self.segments.is_some()),
-            ("--keep-size", self.keep_size.is_some()),
-            ("--keep-free", self.keep_free.is_some()),
-            ("--keep-time", self.keep_time.is_some()),
-            ("--stop-when-full", self.stop_when_full),
-            ("--on-failure", self.on_failure.is_some()),
-            ("--ring", self.ring.is_some()),
-            ("--compression", self.compression.is_some()),
-            ("--engine", self.engine.is_some()),
-            ("--writer-priority", self.writer_priority.is_some()),
-            ("--writer-cpu", self.writer_cpu.is_some()),
-            ("--writer-ionice", self.writer_ionice.is_some()),
-        ]
-    }
-
-    /// Checks a recipe of the paper. The recorder's own check does not apply, because most of its
-    /// limits concern rings and segments.
-    fn check_caller_writes(&self, plan: &Plan) -> anyhow::Result<()> {
-        let name = plan.recipe.name();
-        if let Some((option, _)) = self.of_pool().iter().find(|(_, given)| *given) {
-            bail!("--recipe {name}: {option} is for pool only");
-        }
-        named::cpu("--cpu", self.cpu)?;
-        ensure!(plan.total_bytes.is_some(), "--recipe {name}: needs an end, --total or --duration");
-        ensure!(plan.config.segment_bytes >= self.size, "--segment-size: less than one record");
-        ensure!(plan.config.unit_bytes > 0, "--unit 0: must be at least 1");
-        let paced = !self.period.is_zero();
-        ensure!(paced || !name.contains("-BG"), "--recipe {name}: needs a --period");
-        Ok(())
-    }
-
-    fn config(&self, recipe: Recipe, total_bytes: Option<u64>) -> RecorderConfig {
-        let pool = recipe.kind() == Kind::Pool;
-        let unit_bytes = if pool { defaults::UNIT_BYTES } else { PAPER_UNIT_BYTES };
-        let segment_bytes =
-            if pool { defaults::SEGMENT_BYTES } else { total_bytes.unwrap_or(u64::MAX) };
+    fn config(&self) -> RecorderConfig {
         let mut config = RecorderConfig {
             dir: self.dir.clone(),
             profile: self.profile.clone().unwrap_or_default(),
             channels: vec![self.channel()],
             loss_window: self.loss_window.unwrap_or(defaults::LOSS_WINDOW),
-            unit_bytes: self.unit.unwrap_or(unit_bytes),
+            unit_bytes: self.unit.unwrap_or(defaults::UNIT_BYTES),
             late: LateRoom::default(),
             longest_record_bytes: self.record_max.unwrap_or(0),
             shared_ring_bytes: None,
-            segment_bytes: self.segment_size.unwrap_or(segment_bytes),
+            segment_bytes: self.segment_size.unwrap_or(defaults::SEGMENT_BYTES),
             retention: self.retention(),
             on_failure: match self.on_failure.as_deref() {
                 Some("exit") => OnFailure::Exit,
@@ -532,13 +454,9 @@ impl Arguments {
     fn channel(&self) -> ChannelConfig {
         let period = (!self.period.is_zero()).then_some(self.period);
         ChannelConfig {
-            topic: TOPIC.into(),
-            message_encoding: String::new(),
-            schema: None,
-            metadata: Vec::new(),
-            record_bytes_max: self.size,
             period,
             ring_bytes: self.ring.unwrap_or(0),
+            ..ChannelConfig::new(TOPIC, self.size)
         }
     }
 

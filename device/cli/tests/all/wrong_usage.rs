@@ -128,7 +128,6 @@ const RECORDINGS: &[Wrong] = &[
     ("record --dir r --incident-after 1s", 2, &["--ram <SIZE>"]),
     ("record --dir r --ram 1M --plan", 2, &["--ram", "--plan", "cannot be used with"]),
     ("record --dir r --ram 1M --incidents-max 0", 2, &["--incidents-max", "'0'", "1.."]),
-    ("record --dir r --recipe x", 2, &["--recipe", "'x'", "append-fdatasync"]),
     ("cat", 2, &["<PATH>"]),
     ("cat /no/file", 2, &["/no/file: No such file"]),
     ("cat empty", 2, &["empty: has no segment", "the directory of a recording"]),

@@ -78,6 +78,20 @@ pub struct ChannelConfig {
 }
 
 impl ChannelConfig {
+    /// A channel without encoding, schema and period. The caller sets the size of its ring, unless
+    /// the channels share one.
+    pub fn new(topic: &str, record_bytes_max: u64) -> ChannelConfig {
+        ChannelConfig {
+            topic: topic.into(),
+            message_encoding: String::new(),
+            schema: None,
+            metadata: Vec::new(),
+            record_bytes_max,
+            period: None,
+            ring_bytes: 0,
+        }
+    }
+
     /// The same channel, latched: see [`LATCHED_KEY`].
     pub fn latched(mut self) -> ChannelConfig {
         self.metadata.retain(|(key, _)| key != LATCHED_KEY);

@@ -6,29 +6,19 @@ use super::*;
 
 fn good() -> RecorderConfig {
     RecorderConfig {
-        dir: "/tmp".into(),
-        profile: String::new(),
-        channels: vec![ChannelConfig {
-            topic: "a".into(),
-            message_encoding: String::new(),
-            schema: None,
-            metadata: Vec::new(),
-            record_bytes_max: 16 * KIB,
-            period: Some(Duration::from_millis(5)),
-            ring_bytes: MIB,
-        }],
         loss_window: Duration::from_millis(500),
         unit_bytes: 512 * KIB,
-        late: LateRoom::default(),
-        longest_record_bytes: 0,
-        shared_ring_bytes: None,
         segment_bytes: 16 * MIB,
         retention: Retention::Segments(4),
-        when_full: WhenFull::Recycle,
-        discard_damaged: false,
-        on_failure: OnFailure::Wait,
-        writer: WriterConfig::default(),
         lock_memory: false,
+        ..RecorderConfig::new(
+            "/tmp".into(),
+            vec![ChannelConfig {
+                period: Some(Duration::from_millis(5)),
+                ring_bytes: MIB,
+                ..ChannelConfig::new("a", 16 * KIB)
+            }],
+        )
     }
 }
 

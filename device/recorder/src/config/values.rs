@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::channel::{ChannelConfig, LateLimits, Schemas, record_bytes_max};
+use super::defaults;
 use super::limits::{LATCHED_SHARE, bytes_in_memory, poll_of};
 use crate::mcap::compression::Compression;
 use crate::mcap::definitions::{DefinitionError, Definitions, Mark};
@@ -144,6 +145,27 @@ pub struct RecorderConfig {
 }
 
 impl RecorderConfig {
+    /// The default values, for these channels.
+    pub fn new(dir: PathBuf, channels: Vec<ChannelConfig>) -> RecorderConfig {
+        RecorderConfig {
+            dir,
+            profile: String::new(),
+            channels,
+            late: LateRoom::default(),
+            loss_window: defaults::LOSS_WINDOW,
+            unit_bytes: defaults::UNIT_BYTES,
+            longest_record_bytes: 0,
+            shared_ring_bytes: None,
+            segment_bytes: defaults::SEGMENT_BYTES,
+            retention: Retention::Segments(defaults::SEGMENTS),
+            when_full: WhenFull::Recycle,
+            discard_damaged: false,
+            on_failure: OnFailure::Wait,
+            writer: WriterConfig::default(),
+            lock_memory: true,
+        }
+    }
+
     /// The interval between the writer thread's polls of the rings.
     pub fn poll(&self) -> Duration {
         poll_of(self.loss_window)

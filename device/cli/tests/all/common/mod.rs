@@ -10,6 +10,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use steadyio_testing::LoopDisk;
+pub use steadyio_testing::valid_json;
 
 pub const DISK_MIB: u64 = 64;
 
@@ -65,16 +66,4 @@ pub fn stderr(output: &Output) -> String {
 /// The bench record on standard output, checked against the published schema.
 pub fn valid_record(output: &Output) -> Value {
     valid_json(output, "bench-record-1.schema.json")
-}
-
-/// The JSON on standard output, checked against a schema in docs/spec.
-pub fn valid_json(output: &Output, schema: &str) -> Value {
-    let record: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("no record ({error}): {}", stderr(output)));
-    let text = fs::read_to_string(Path::new("../../docs/spec").join(schema)).expect("schema");
-    let schema: Value = serde_json::from_str(&text).expect("schema is JSON");
-    let validator = jsonschema::validator_for(&schema).expect("schema is a schema");
-    let faults: Vec<String> = validator.iter_errors(&record).map(|e| e.to_string()).collect();
-    assert!(faults.is_empty(), "record breaks the schema: {faults:?}");
-    record
 }

@@ -11,7 +11,7 @@ mod latched;
 mod mcap;
 mod memory;
 mod messages;
+mod periodic;
 mod plan;
 mod pool;
 mod ram;
-mod recipes;

@@ -16,7 +16,7 @@ use super::{Fault, Faults, How, When};
 use crate::channel::Channel;
 use crate::config::{
     ChannelConfig, EngineChoice, LateRoom, OnFailure, RamConfig, RecorderConfig, Retention,
-    WhenFull, WriterConfig,
+    WriterConfig,
 };
 use crate::incident::KeptSegment;
 use crate::ledger::Account;
@@ -47,29 +47,20 @@ fn ms(ms: u64) -> Duration {
 
 fn config(dir: &Path, engine: EngineChoice) -> RecorderConfig {
     RecorderConfig {
-        dir: dir.into(),
-        profile: String::new(),
-        channels: vec![ChannelConfig {
-            topic: "/a".into(),
-            message_encoding: String::new(),
-            schema: None,
-            metadata: Vec::new(),
-            record_bytes_max: RECORD_BYTES as u64,
-            period: None,
-            ring_bytes: 4 << 20,
-        }],
         loss_window: ms(20),
         late: LateRoom { channels: 5, definition_bytes: 1_000 },
-        longest_record_bytes: 0,
-        shared_ring_bytes: None,
-        discard_damaged: false,
         unit_bytes: 16 << 10,
         segment_bytes: 256 << 10,
         retention: Retention::Segments(6),
-        when_full: WhenFull::Recycle,
-        on_failure: OnFailure::Wait,
         writer: WriterConfig { engine, ..WriterConfig::default() },
         lock_memory: false,
+        ..RecorderConfig::new(
+            dir.into(),
+            vec![ChannelConfig {
+                ring_bytes: 4 << 20,
+                ..ChannelConfig::new("/a", RECORD_BYTES as u64)
+            }],
+        )
     }
 }
 

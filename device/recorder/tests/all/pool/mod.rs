@@ -20,7 +20,7 @@ use std::time::Duration;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::channel::Channel;
 use steadyio_recorder::config::{
-    ChannelConfig, EngineChoice, LateRoom, OnFailure, RecorderConfig, Retention, Schema, WhenFull,
+    ChannelConfig, EngineChoice, LateRoom, RecorderConfig, Retention, Schema, WhenFull,
     WriterConfig, defaults,
 };
 use steadyio_recorder::ledger::Account;
@@ -38,33 +38,20 @@ const IN_DATA: usize = 4 * 4_096;
 
 fn channel(topic: &str) -> ChannelConfig {
     ChannelConfig {
-        topic: topic.into(),
-        message_encoding: "raw".into(),
         schema: Some(Schema { name: "block".into(), encoding: String::new(), data: Vec::new() }),
-        metadata: Vec::new(),
-        record_bytes_max: RECORD_BYTES as u64,
-        period: None,
         ring_bytes: 1 << 20,
+        ..ChannelConfig::new(topic, RECORD_BYTES as u64)
     }
 }
 
 fn config(dir: &Path) -> RecorderConfig {
     RecorderConfig {
-        dir: dir.into(),
-        profile: String::new(),
-        channels: vec![channel("/a"), channel("/b")],
         loss_window: Duration::from_millis(20),
         unit_bytes: 64 << 10,
-        late: LateRoom::default(),
-        longest_record_bytes: 0,
-        shared_ring_bytes: None,
         segment_bytes: 512 << 10,
         retention: Retention::Segments(3),
-        when_full: WhenFull::Recycle,
-        discard_damaged: false,
-        on_failure: OnFailure::Wait,
-        writer: WriterConfig::default(),
         lock_memory: false,
+        ..RecorderConfig::new(dir.into(), vec![channel("/a"), channel("/b")])
     }
 }
 

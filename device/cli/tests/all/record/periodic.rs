@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
-use steadyio_bench::recording::recipe::{Kind, RECIPES};
 use steadyio_testing::recording::messages;
-use steadyio_testing::{alone_on_this_machine, is_root, skip};
 
 use crate::common::{stderr, valid_json};
 
@@ -34,13 +32,6 @@ fn records(result: &Value, what: &str) -> u64 {
     result["ledger"]["total"][what]["records"].as_u64().unwrap()
 }
 
-/// Files named so, and their lengths together.
-fn files(dir: &Path, prefix: &str) -> (usize, u64) {
-    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
-    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
-    named.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.metadata().unwrap().len()))
-}
-
 #[test]
 fn a_priority_that_is_not_allowed_is_told_before_anything_is_made() {
     let dir = tempfile::tempdir().unwrap();
@@ -56,39 +47,6 @@ fn a_priority_that_is_not_allowed_is_told_before_anything_is_made() {
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains("SCHED_FIFO at priority 7"), "{told}");
     assert!(!recording.exists(), "{told}");
-}
-
-#[test]
-fn every_recipe_records_everything_and_says_how_long_the_caller_took() {
-    let _alone = alone_on_this_machine("flusher");
-    for recipe in RECIPES {
-        let caller_writes = match recipe.kind() {
-            Kind::Pool => None,
-            Kind::CallerWrites(how) => Some(how),
-        };
-        if caller_writes.is_some_and(|how| !how.flusher) && !geteuid().is_root() {
-            skip(&format!("{}: switching the flusher off needs root", recipe.name()));
-            continue;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let arguments = ["--recipe", recipe.name(), "--total", "400K", "--segment-size", "256K"];
-        let unit = ["--unit", "32K"];
-        let output = record(dir.path(), &[&arguments[..], &unit[..]].concat()).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}: {}", recipe.name(), stderr(&output));
-        let result = valid_json(&output, SCHEMA);
-        assert_eq!(result["recipe"]["name"], recipe.name());
-        assert_eq!((records(&result, "received"), records(&result, "durable")), (100, 100));
-        assert_eq!(result["caller"]["calls"]["count"], 100);
-        assert_eq!(result["ended"], "finished");
-        assert_eq!(result["caller_writes"].is_null(), caller_writes.is_none());
-        assert_eq!(result["pool"].is_null(), caller_writes.is_some());
-        if let Some(how) = caller_writes {
-            assert_eq!(files(dir.path(), "recording-"), (2, 400 << 10));
-            assert_eq!(files(dir.path(), "background-").0, 0, "they go when it ends");
-            let ratio = &result["flusher"]["dirty_background_ratio"];
-            assert_eq!(ratio == 100, !how.flusher, "{}: {ratio}", recipe.name());
-        }
-    }
 }
 
 fn running(mut command: Command, there: &Path) -> Child {
@@ -124,34 +82,12 @@ fn a_signal_ends_a_recording_with_everything_durable() {
 }
 
 #[test]
-fn the_flusher_is_put_back_when_it_is_terminated() {
-    if !is_root("switching the flusher off") {
-        return;
-    }
-    let _alone = alone_on_this_machine("flusher");
-    let expire = || fs::read_to_string("/proc/sys/vm/dirty_expire_centisecs").unwrap();
-    let before = expire();
-    let dir = tempfile::tempdir().unwrap();
-    let recording = record(dir.path(), &["--recipe", "prealloc-syncrange", "--duration", "60s"]);
-    let child = running(recording, &dir.path().join("recording-0000.raw"));
-    assert_eq!(expire(), "300000\n");
-    let output = end(child, Signal::TERM);
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert_eq!(expire(), before);
-    // The unwritten end of the file is cut off.
-    let result = valid_json(&output, SCHEMA);
-    assert_eq!(files(dir.path(), "recording-").1, records(&result, "durable") * 4_096);
-}
-
-#[test]
 fn a_wrong_command_line_is_named_and_creates_nothing() {
-    let cases: [(&[&str], &str); 23] = [
-        (&["--recipe", "pol"], "possible values: append-fdatasync"),
+    let cases: [(&[&str], &str); 20] = [
         (&["--size", "0"], "--size 0: must be at least 1"),
         (&["--size", "1.5K"], "must be a whole number"),
         (&["--period", "5"], "must be a whole number with ns"),
         (&["--total", "1K"], "must be at least one record (--size 4096)"),
-        (&["--recipe", "append-fdatasync"], "needs an end, --total or --duration"),
         (&["--ring", "4K"], "--ring 4096: must be at least"),
         (&["--segments", "1"], "--segments 1: must be 2 to 10000"),
         (
@@ -176,14 +112,7 @@ fn a_wrong_command_line_is_named_and_creates_nothing() {
             &["--prepare", "--input", "-", "--keep-time", "1h"],
             "--keep-time: the number of segments depends",
         ),
-        (
-            &["--recipe", "append-fdatasync", "--total", "8K", "--segments", "4"],
-            "--recipe append-fdatasync: --segments is for pool only",
-        ),
-        (
-            &["--recipe", "append-fdatasync", "--total", "8K", "--cpu", "1023"],
-            "--cpu 1023: must be one of ",
-        ),
+        (&["--total", "8K", "--cpu", "1023"], "--cpu 1023: must be one of "),
     ];
     for (arguments, says) in cases {
         let dir = tempfile::tempdir().unwrap();
@@ -198,16 +127,6 @@ fn a_wrong_command_line_is_named_and_creates_nothing() {
         assert!(stderr(&output).contains(says), "{arguments:?}: {}", stderr(&output));
         assert!(!dir.exists());
     }
-}
-
-#[test]
-fn a_file_that_cannot_be_preallocated_is_named_and_removed() {
-    let dir = tempfile::tempdir().unwrap();
-    let more_than_there_is = ["--recipe", "prealloc-syncrange-flusher", "--total", "4000000G"];
-    let output = record(dir.path(), &more_than_there_is).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("/recording-0000.raw: "), "{}", stderr(&output));
-    assert_eq!(files(dir.path(), ""), (0, 0));
 }
 
 #[test]
