@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Committed results: what docs/results/records/ keeps of a figure, so that pages can be checked.
 
-Per figure NAME: NAME.csv (the rows, as `steady-lab run` writes them), NAME.tail.csv (the real-time
-histograms at the figure's detail point, for the CCDF); and provenance.csv with one line each.
+Per figure NAME: NAME.csv (the rows, as `steady-lab run` writes them); of a recording NAME.tail.csv,
+too, its callers' histograms, of which pages count the calls that waited. provenance.csv has a line
+for each.
 `steady-lab results` writes them; the pages and pictures are made of them and of the specs alone.
 """
 
@@ -31,7 +32,7 @@ class Recorded:
     tails: dict[str, list[tuple[int, int]]]
 
     def histogram_ns(self, variant: str, point: Point, class_name: str) -> list[tuple[int, int]]:
-        """Return a variant's real-time histogram; `point` is the figure's detail point."""
+        """Return a variant's real-time histogram; empty unless it is of a recording."""
         return self.tails.get(variant, []) if class_name == "rt" else []
 
 
@@ -39,10 +40,12 @@ def write_record(figure: Figure, result: FigureResult, folder: Path) -> None:
     """Write a figure's rows and tails to `folder`; raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / f"{figure.name}.csv", csv_text(result.measured.rows))
+    if not figure.workload.recording:
+        return
     lines = [
         (variant.name, latency_ns, count)
         for variant in figure.workload.variants
-        for latency_ns, count in result.histogram_ns(variant.name, figure.plot.detail_point, "rt")
+        for latency_ns, count in result.histogram_ns(variant.name, None, "rt")
     ]
     write_atomically(folder / f"{figure.name}.tail.csv", _csv(TAIL_COLUMNS, lines))
 
@@ -51,7 +54,9 @@ def read_record(figure: Figure, folder: Path) -> Recorded:
     """Read what `write_record` wrote; raises ResultError naming the file."""
     tails: dict[str, list[tuple[int, int]]] = {}
     path = folder / f"{figure.name}.tail.csv"
-    for variant, latency_ns, count in _lines(path, TAIL_COLUMNS):
+    for variant, latency_ns, count in (
+        _lines(path, TAIL_COLUMNS) if figure.workload.recording else ()
+    ):
         tails.setdefault(variant, []).append((int(latency_ns), int(count)))
     return Recorded(read_csv(folder / f"{figure.name}.csv"), tails)
 
