@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The commands of this repository in the documents exist. `steady` tests its own (documented.rs).
 
-They are not run: tests of two guides do that (tests/bound/test_deadlines.py, tests/packages).
+Those that only print are run, too. Other tests run the guides (tests/bound/test_deadlines.py,
+tests/packages), and `make soak` the figures (tests/figures/soak_records.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from steady_lab.cli import build_parser
+from steady_lab.cli import build_parser, main
 from steady_lab.errors import LabError
 from steady_lab.figures.spec import load_figures
 from steady_lab.paths import PROJECT
@@ -165,3 +166,22 @@ def test_a_line_has_the_commands_between_its_operators() -> None:
         ["cat"],
         ["steady-lab", "run", "s1"],
     ]
+
+
+PRINTED = sorted({tuple(c.words[2:]) for c in commands("steady-lab") if "--print" in c.words})
+QUICK = [
+    *(["results", *words] for words in PRINTED if len(words) == 2 and "NAME" not in words[1]),
+    *(
+        c.words[1:]
+        for c in commands("steady-lab")
+        if c.words[1:3] in (["devices"], ["device", "keys"])
+    ),
+]
+
+
+@pytest.mark.parametrize("words", QUICK, ids=" ".join)
+def test_a_command_that_only_prints_prints(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 0
+    assert capsys.readouterr().out
