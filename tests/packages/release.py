@@ -19,6 +19,8 @@ from steady_lab.paths import PROJECT
 from steady_lab.root.root import guest_root
 from test_wheels import installed_lab
 
+PACKAGES = PROJECT / "build" / "packages-arm64"
+
 
 def make(script: str, clone: Path, folder: Path) -> dict[str, bytes]:
     """What the script of the clone wrote into the folder: bytes by name."""
@@ -112,3 +114,27 @@ def test_the_wheel_with_compiled_parts_needs_no_compiler(work: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 1 and not (work / "cache" / "src").exists()
     assert "prebuilt.tar.xz: not what pip installed (run `pip install" in done.stderr
+
+
+ELF_MACHINE = slice(18, 20)
+AARCH64 = (183).to_bytes(2, "little")
+
+
+def test_packages_for_arm64_have_its_programs_and_dependencies(work: Path) -> None:
+    subprocess.run([PROJECT / "scripts" / "packages", "--for", "arm64"], check=True)
+    found = {path.name.split("_")[0]: path for path in PACKAGES.glob("*.deb")}
+    assert sorted(found) == ["libsteadyio-dev", "libsteadyio0", "steadyio"]
+    for name, file in (("steadyio", "usr/bin/steady"), ("libsteadyio0", "usr/lib/*/*.so.0.*")):
+        subprocess.run(["dpkg-deb", "--extract", found[name], work / name], check=True)
+        (program,) = (work / name).glob(file)
+        assert program.read_bytes()[ELF_MACHINE] == AARCH64
+        command = ["dpkg-deb", "--field", str(found[name]), "Depends"]
+        depends = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert "libc6 (>=" in depends and "cross" not in depends
+
+
+def test_the_wheel_for_arm64_is_for_every_python(work: Path) -> None:
+    command = ["build/bin/steady-lab", "root", "wheel", "--for", "arm64"]
+    subprocess.run([*command, str(work)], cwd=PROJECT, check=True)
+    (wheel,) = work.glob("*.whl")
+    assert wheel.name.endswith("_aarch64.whl") and "-abi3-manylinux_" in wheel.name

@@ -9,10 +9,12 @@ from steady_lab.root.alone import unpacked
 from steady_lab.root.apt import resolve
 from steady_lab.root.cargo import (
     RUST_TARGETS,
+    build_released_steady_for,
     build_steady,
     build_steady_for,
     build_steady_guest,
     build_steady_recipe,
+    build_wheel_for,
     install_capi,
 )
 from steady_lab.root.lock import LOCK, NATIVE, PROMETHEUS, write_lock
@@ -39,12 +41,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     steady = actions.add_parser(
         "steady", help="build the command `steady` in the lab's Debian, and print its path"
     )
+    _add_for(steady)
     steady.add_argument(
-        "--for",
-        dest="architecture",
-        choices=(NATIVE, *RUST_TARGETS),
-        default=NATIVE,
-        help="architecture, by its Debian name [%(default)s]",
+        "--release", action="store_true", help="with --for: as packages have it, not for tests"
     )
     steady.set_defaults(func=_steady)
     guest = actions.add_parser(
@@ -59,7 +58,14 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "capi", help="build the C interface in the lab's Debian, and install it into DIR"
     )
     capi.add_argument("folder", metavar="DIR", type=Path, help="parent of usr/lib and usr/include")
+    _add_for(capi)
     capi.set_defaults(func=_capi)
+    wheel = actions.add_parser(
+        "wheel", help="build the recorder's Python package for another architecture into DIR"
+    )
+    wheel.add_argument("folder", metavar="DIR", type=Path, help="where the wheel goes")
+    _add_for(wheel)
+    wheel.set_defaults(func=_wheel)
     scraper = actions.add_parser(
         "prometheus", help="unpack Prometheus for the tests once, and print its directory"
     )
@@ -76,6 +82,16 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     lock.set_defaults(func=_lock)
 
 
+def _add_for(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--for",
+        dest="architecture",
+        choices=(NATIVE, *RUST_TARGETS),
+        default=NATIVE,
+        help="architecture, by its Debian name [%(default)s]",
+    )
+
+
 def _build(arguments: argparse.Namespace) -> int:
     print(guest_root(arguments.architecture).path)
     print(build_root(arguments.architecture).path)
@@ -84,7 +100,8 @@ def _build(arguments: argparse.Namespace) -> int:
 
 def _steady(arguments: argparse.Namespace) -> int:
     of = arguments.architecture
-    print(build_steady() if of == NATIVE else build_steady_for(of))
+    build = build_released_steady_for if arguments.release else build_steady_for
+    print(build_steady() if of == NATIVE else build(of))
     return 0
 
 
@@ -99,7 +116,12 @@ def _steady_recipe(arguments: argparse.Namespace) -> int:
 
 
 def _capi(arguments: argparse.Namespace) -> int:
-    install_capi(arguments.folder)
+    install_capi(arguments.folder, arguments.architecture)
+    return 0
+
+
+def _wheel(arguments: argparse.Namespace) -> int:
+    build_wheel_for(arguments.architecture, arguments.folder)
     return 0
 
 

@@ -42,6 +42,7 @@ PROGRAMS = {
 }
 SOURCE_SUFFIXES = {".rs", ".toml", ".lock"}
 INSTALLED = "/run/steadyio/installed"
+MATURIN = "/run/steadyio/maturin"
 # Rust's names of Debian's architectures.
 RUST_TARGETS = {"arm64": "aarch64-unknown-linux-gnu", "armhf": "armv7-unknown-linux-gnueabihf"}
 
@@ -99,6 +100,14 @@ def build_steady_for(architecture: str) -> Path:
     return _install(_built_for(architecture) / "steady", BUILD / f"bin-{architecture}" / "steady")
 
 
+def build_released_steady_for(architecture: str) -> Path:
+    """Return build/bin-ARCHITECTURE/release/steady, as packages have it; as build_steady_for()."""
+    target = RUST_TARGETS[architecture]
+    _build("--release", "--target", target, architecture=architecture)
+    built = BUILD / "steady" / target / "release" / "steady"
+    return _install(built, BUILD / f"bin-{architecture}" / "release" / "steady")
+
+
 def static_library_for(architecture: str) -> Path:
     """Return the libsteadyio that build_steady_for() left."""
     return _built_for(architecture) / "libsteadyio_capi.a"
@@ -129,16 +138,38 @@ def _install(built: Path, installed: Path) -> Path:
     return installed
 
 
-def install_capi(folder: Path) -> None:
+def install_capi(folder: Path, architecture: str = NATIVE) -> None:
     """Build the C interface and install it with prefix /usr below `folder`; raises LabError."""
+    words = ["bash", "scripts/install-capi", "--prefix", "/usr", "--destdir", INSTALLED]
+    _build_into(folder, "the C interface", words, [], architecture)
+
+
+def build_wheel_for(architecture: str, folder: Path) -> None:
+    """Build the Python package of the recorder into `folder`; raises LabError.
+
+    The build root has no Python: the wheel is for every version, and maturin is one program.
+    """
+    maturin = Path(sys.executable).with_name("maturin")
+    words = [MATURIN, "build", "--release", "--manifest-path", "device/python/Cargo.toml"]
+    words += ["--target", RUST_TARGETS[architecture], "--compatibility", "pypi", "--out", INSTALLED]
+    places = [Place(maturin, MATURIN)]
+    _build_into(folder, "the Python package", words, places, architecture)
+
+
+def _build_into(
+    folder: Path, what: str, words: Sequence[str], places: Sequence[Place], architecture: str
+) -> None:
+    """Run a command in the root that builds for an architecture and writes into INSTALLED."""
     build_steady()  # also downloads the crates
     folder.mkdir(parents=True, exist_ok=True)
-    environment = {"CARGO_NET_OFFLINE": "true"}
-    inside = _inside(environment, [Place(folder.resolve(), INSTALLED, writable=True)])
-    words = ["scripts/install-capi", "--prefix", "/usr", "--destdir", INSTALLED]
-    done = subprocess.run([*inside, "bash", *words], stdin=subprocess.DEVNULL, check=False)
+    environment = {"CARGO_NET_OFFLINE": "true", **_cross(architecture)}
+    if architecture != NATIVE:
+        environment["CARGO_BUILD_TARGET"] = RUST_TARGETS[architecture]
+    places = [Place(folder.resolve(), INSTALLED, writable=True), *places]
+    inside = _inside(environment, places, architecture=architecture)
+    done = subprocess.run([*inside, *words], stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
-        raise LabError("building the C interface failed, see the messages above")
+        raise LabError(f"building {what} for {architecture} failed, see the messages above")
 
 
 def _cargo(
