@@ -52,12 +52,14 @@ def predicted_mib_s(figure: Figure) -> dict[Point, float]:
         return {}
     op = "write" if job["op"].endswith("write") else "read"
     device_us = transfer_us(load_device(figure.device_file), op, job["bs_kib"])
+    # As device/bench/src/host/load.rs adds it; the model has no queue in the card.
+    pre_us = host["pre_us"] + host.get("command_us", 0) * (2 if op == "write" else 1)
     cores = "one_core" if host["cores"] == 1 else "many_cores"
     found = {}
     for threads in figure.workload.points:
         document = steady_json(
             *("model", f"--size={job['bs_kib']}K", f"--device-us={device_us:g}"),
-            *(f"--pre-us={host['pre_us']}", f"--post-us={host['post_us']}"),
+            *(f"--pre-us={pre_us}", f"--post-us={host['post_us']}"),
             *(f"--depth={threads}", f"--requests={workload['length']['ios']}", "--json"),
         )
         found[threads] = float(document["predictions"][0]["queue"][cores]["mib_s"])

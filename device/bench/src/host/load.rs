@@ -5,6 +5,7 @@
 //! same counter, so one thread and sixteen read the same offsets.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +24,10 @@ use crate::transfer::{Done, LoadError, Transfer, sleep_exactly};
 
 /// The interval of checks whether the threads have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The commands that a card without a command queue takes in addition to one for the data:
+/// SET_BLOCK_COUNT, and SEND_STATUS after a write. From Linux 6.1, drivers/mmc/core/block.c.
+const COMMANDS_OF_READ: u64 = 1;
+const COMMANDS_OF_WRITE: u64 = 2;
 
 /// The common settings of all points of a load.
 #[derive(Debug)]
@@ -41,6 +46,8 @@ struct Point<'a> {
     host: Host,
     job: &'a Job,
     ios: u64,
+    /// The additional commands of an I/O.
+    commands: u64,
     transfer: Transfer<'a>,
     cores: FairSemaphore,
     preparing: FairSemaphore,
@@ -84,12 +91,28 @@ impl HostLoad<'_> {
             host,
             job,
             ios: point.length.ios.unwrap_or_default(),
+            commands: commands(self.device, job),
             transfer: Transfer::open(job, seed_of(self.seed, point.index, 0, 0), &target)?,
             cores: FairSemaphore::new(host.cores),
             preparing: FairSemaphore::new(host.pre_at_once),
             next: AtomicU64::new(0),
             stop: self.stop,
         })
+    }
+}
+
+/// The commands that each I/O takes besides that for its data; 0 unless the device is a card
+/// without a command queue in use.
+fn commands(device: &Device, job: &Job) -> u64 {
+    match fs::read_to_string(device.queue.join("../device/cmdq_en")) {
+        Ok(text) if text.trim() == "0" => {
+            if job.op.writes() {
+                COMMANDS_OF_WRITE
+            } else {
+                COMMANDS_OF_READ
+            }
+        }
+        _ => 0,
     }
 }
 
@@ -141,7 +164,7 @@ impl Point<'_> {
         let begun = Instant::now();
         {
             let _preparing = self.preparing.take();
-            self.compute(self.host.pre());
+            self.compute(self.host.pre(self.commands));
         }
         let moved = self.transfer.run(index, buffer);
         self.compute(self.host.post());

@@ -23,15 +23,19 @@ pub struct Host {
     /// The software time before the device's queue, in us.
     #[serde(deserialize_with = "bounded::<_, 0, 1_000_000>")]
     pub pre_us: u64,
+    /// The software time of each command that a card without a command queue takes in addition, in
+    /// us; part of request-pre.
+    #[serde(default, deserialize_with = "bounded::<_, 0, 1_000_000>")]
+    pub command_us: u64,
     /// The software time after the device's interrupt, in us.
     #[serde(deserialize_with = "bounded::<_, 0, 1_000_000>")]
     pub post_us: u64,
 }
 
 impl Host {
-    /// The time of request-pre.
-    pub fn pre(&self) -> Duration {
-        Duration::from_micros(self.pre_us)
+    /// The time of request-pre, with so many additional commands.
+    pub fn pre(&self, commands: u64) -> Duration {
+        Duration::from_micros(self.pre_us + commands * self.command_us)
     }
 
     /// The time of request-post.
