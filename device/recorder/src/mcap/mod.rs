@@ -13,12 +13,13 @@
 //! the contents of blocks, and [`evidence`] computes the expected contents. `follow` goes from block
 //! to block, [`sealed`] checks a tail, [`recover`] decides and completes. [`files`] does so for
 //! directories, whose names [`names`] sets. [`resume`] continues a segment; [`reading`] is for
-//! readers of messages. [`sectors`] reads around sectors that a device cannot read. Only
-//! [`storage`], [`files`] and [`names`] access files.
+//! readers of messages, and [`cursor`] for those behind a running recorder. [`sectors`] reads around
+//! sectors that a device cannot read. Only [`storage`], [`files`] and [`names`] access files.
 
 pub mod account;
 mod chunk;
 pub mod compression;
+pub mod cursor;
 pub mod definitions;
 pub mod digest;
 pub mod encoder;

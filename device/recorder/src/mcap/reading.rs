@@ -185,15 +185,20 @@ pub fn read_block(
     life: &Life,
     span: &BlockSpan,
 ) -> io::Result<Option<Vec<u8>>> {
-    let Some(start) = read_exactly(storage, span.offset, ALIGN_BYTES)? else { return Ok(None) };
+    block_at(storage, life, span.offset)
+}
+
+/// [`read_block`], of the block at this place.
+pub fn block_at(storage: &dyn Storage, life: &Life, offset: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some(start) = read_exactly(storage, offset, ALIGN_BYTES)? else { return Ok(None) };
     let ours = |record: &BlockRecord| {
         record.identity == life.identity
-            && record.offset == span.offset
+            && record.offset == offset
             && matches!(record.kind, BlockKind::Data | BlockKind::Repeated)
             && record.block_bytes as usize <= ANY_BLOCK_BYTES_LIMIT
     };
     let Some(record) = BlockRecord::get(&start).filter(ours) else { return Ok(None) };
-    let block = read_exactly(storage, span.offset, record.block_bytes as usize)?;
+    let block = read_exactly(storage, offset, record.block_bytes as usize)?;
     Ok(block.filter(|block| record.fits(block)).and_then(uncompressed))
 }
 
