@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import importlib
 import os
@@ -24,11 +23,10 @@ import pytest
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 from steady_lab.paths import BUILD, PROJECT
+from wheel_environment import ENVIRONMENT, RING_BYTES, install, options
 
 pytestmark = pytest.mark.waits_for_cargo
 
-ENVIRONMENT = BUILD / "tests" / "python"
-RING_BYTES = 64 << 10
 RECORDS = 100
 FLUSHED = 200
 
@@ -36,17 +34,7 @@ FLUSHED = 200
 @pytest.fixture(scope="session")
 def site_packages(testrun_uid: str) -> Path:
     """Where the package is; built once for all workers."""
-    ENVIRONMENT.parent.mkdir(parents=True, exist_ok=True)
-    made = ENVIRONMENT.with_suffix(".made")
-    with ENVIRONMENT.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        known = made.read_text().split("\n") if made.exists() else [""]
-        if known[0] != testrun_uid:
-            install = [str(PROJECT / "scripts" / "python-package"), "--debug", str(ENVIRONMENT)]
-            done = subprocess.run(install, stdout=subprocess.PIPE, text=True, check=True)
-            known = [testrun_uid, done.stdout.strip()]
-            made.write_text("\n".join(known))
-    return Path(known[1])
+    return install(testrun_uid)
 
 
 @pytest.fixture(scope="session")
@@ -60,12 +48,6 @@ def steadyio(site_packages: Path) -> ModuleType:
     """The installed package, in this process: with the libraries of the lab next to it."""
     sys.path.insert(0, str(site_packages))
     return importlib.import_module("steadyio")
-
-
-def options(**more: Any) -> dict[str, Any]:
-    """A small pool that an ordinary user may make, too."""
-    small = {"segment_bytes": 512 << 10, "unit_bytes": 16 << 10, "segments": 3}
-    return {**small, "lock_memory": False, "loss_window_s": 0.1, **more}
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@
 //!
 //! Reading order: `errors` (statuses become exceptions), `waiting` (long calls, and Ctrl-C),
 //! `options` (arguments become the structs of `steadyio.h`), `recorder`, `channel`,
-//! `reading`. The package's types are in `steadyio/types.py`.
+//! `reading`, `following`. The package's types are in `steadyio/types.py`.
 
 mod bytes;
 mod channel;
 mod errors;
+mod following;
 mod fork;
 mod options;
 mod reading;
@@ -26,6 +27,8 @@ mod waiting;
 mod _native {
     #[pymodule_export]
     use super::channel::Channel;
+    #[pymodule_export]
+    use super::following::Following;
     #[pymodule_export]
     use super::reading::{Message, Reading, read};
     #[pymodule_export]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_export::merge::{HELD_BYTES_MAX, Item, Merge, Next};
 use steadyio_export::selection::Selection;
@@ -29,7 +29,7 @@ const BATCH_BYTES: usize = 1 << 20;
 const READ_BYTES: u64 = 16 << 20;
 
 /// What all messages of a channel have in common.
-struct Origin {
+pub struct Origin {
     topic: Py<PyString>,
     encoding: Py<PyString>,
     schema: Option<Py<PyAny>>,
@@ -37,7 +37,16 @@ struct Origin {
     recording_id: Py<PyString>,
 }
 
-type Origins = Arc<Vec<Arc<Origin>>>;
+impl Origin {
+    /// Topic, encoding, schema or None, and metadata.
+    pub fn channel<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let schema = self.schema.as_ref().map(|schema| schema.bind(py));
+        let (topic, encoding) = (self.topic.bind(py), self.encoding.bind(py));
+        (topic, encoding, schema, self.metadata.bind(py)).into_pyobject(py)
+    }
+}
+
+pub type Origins = Arc<Vec<Arc<Origin>>>;
 
 /// A message of a recording.
 #[pyclass(frozen, module = "steadyio")]
@@ -97,6 +106,20 @@ impl Message {
             self.sequence,
             self.data.as_bytes(py).len()
         )
+    }
+}
+
+impl Message {
+    /// A message with this log time and publish time.
+    pub fn new(
+        py: Python<'_>,
+        origin: &Arc<Origin>,
+        (log_time_ns, publish_time_ns): (u64, u64),
+        sequence: u32,
+        payload: &[u8],
+    ) -> Message {
+        let data = PyBytes::new(py, payload).unbind();
+        Message { log_time_ns, publish_time_ns, sequence, data, origin: Arc::clone(origin) }
     }
 }
 
@@ -173,13 +196,8 @@ impl State {
 
     fn message(&self, py: Python<'_>, next: &Next, payload: &[u8]) -> Option<Message> {
         let origin = self.origins[next.segment].as_ref()?.get(next.slot)?;
-        Some(Message {
-            log_time_ns: next.log_time_ns,
-            publish_time_ns: next.publish_time_ns,
-            sequence: next.sequence,
-            data: PyBytes::new(py, payload).unbind(),
-            origin: Arc::clone(origin),
-        })
+        let times_ns = (next.log_time_ns, next.publish_time_ns);
+        Some(Message::new(py, origin, times_ns, next.sequence, payload))
     }
 }
 
@@ -192,7 +210,8 @@ impl From<FailedRead> for PyErr {
     }
 }
 
-fn origins(py: Python<'_>, id: &str, definitions: &Definitions) -> PyResult<Vec<Arc<Origin>>> {
+/// The origin of each channel, in the order of the definitions.
+pub fn origins(py: Python<'_>, id: &str, definitions: &Definitions) -> PyResult<Vec<Arc<Origin>>> {
     let Some((schemas, channels)) = definitions.specs() else {
         return Err(FailedError::new_err("schemas or channels of a segment are malformed"));
     };

@@ -10,7 +10,7 @@ from .types import Account, Missing, Recording, Schema, Stats, Topic
 
 _Path = str | PathLike[str]
 
-__all__ = ["Channel", "Message", "Reading", "Recorder", "__version__", "read"]
+__all__ = ["Channel", "Following", "Message", "Reading", "Recorder", "__version__", "read"]
 __version__: str
 
 @final
@@ -109,6 +109,16 @@ class Reading(Iterator[Message]):
     def times_ns(self) -> tuple[int, int] | None: ...
     @property
     def recordings(self) -> list[Recording]: ...
+
+@final
+class Following:
+    def __new__(cls, dir: _Path) -> Following: ...
+    def poll(self, topics: set[str]) -> tuple[list[Message], bool]: ...
+    def last(self, topic: str) -> Message | None: ...
+    @property
+    def channels(self) -> list[tuple[str, str, Schema | None, dict[str, str]]]: ...
+    @property
+    def skipped_segments(self) -> int: ...
 
 def read(
     path: _Path | Sequence[_Path],
