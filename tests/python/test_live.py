@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""steady-live, seen by a viewer that speaks Foxglove's protocol."""
+"""steady-live and `steady record --live`, seen by a viewer that speaks Foxglove's protocol."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -18,12 +19,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from steady_lab.paths import BUILD
+from websockets.exceptions import ConnectionClosedOK
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 from wheel_environment import ENVIRONMENT, RING_BYTES, install, options
 
 pytestmark = pytest.mark.waits_for_cargo
 
+STEADY = BUILD / "bin" / "steady"
 LONG_S = 60.0
 PROTOCOL = Subprotocol("foxglove.sdk.v1")
 # More than the SDK lets wait for one viewer.
@@ -224,10 +228,13 @@ def test_a_viewer_sees_late_topics_and_what_a_latched_one_said_last(
 
 def test_without_the_sdk_it_says_how_to_install_it(testrun_uid: str, work: Path) -> None:
     install(testrun_uid)
+    folder = work / "none"
+    command = (STEADY, "record", "--live", "127.0.0.1:0", "--dir", folder)
     without = environment(sdk=False)
-    done = subprocess.run(["steady-live", work], env=without, capture_output=True, text=True)
-    assert done.returncode == 1
+    done = subprocess.run(command, env=without, capture_output=True, text=True, timeout=LONG_S)
+    assert done.returncode == 2
     assert "install it with pip install 'steadyio[live]'" in done.stderr
+    assert not folder.exists()
 
 
 def test_an_address_in_use_ends_the_command(testrun_uid: str, work: Path) -> None:
@@ -237,3 +244,94 @@ def test_an_address_in_use_ends_the_command(testrun_uid: str, work: Path) -> Non
         done = subprocess.run(command, env=environment(), capture_output=True, text=True)
         assert done.returncode == 1
         assert "Address already in use" in done.stderr and "choose another" in done.stderr
+
+
+def record(work: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start `steady record --live` with a live view."""
+    small = ("--no-lock", "--json", "--segments", "3", "--segment-size", "16MiB")
+    command = (STEADY, "record", "--live", "127.0.0.1:0", "--dir", work / "recording")
+    return start(*command, *small, *arguments)
+
+
+def line_with(process: subprocess.Popen[str], part: str) -> str:
+    """The next line on standard error that has this in it."""
+    assert process.stderr is not None
+    return next(line for line in process.stderr if part in line)
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    """Where a recorder's live view listens."""
+    return line_with(process, "live view: ").split()[-1]
+
+
+def viewer_of(process: subprocess.Popen[str]) -> int:
+    """The process of a recorder's live view."""
+    children = Path(f"/proc/{process.pid}/task").glob("*/children")
+    (found,) = (int(word) for path in children for word in path.read_text().split())
+    return found
+
+
+def accounts(process: subprocess.Popen[str]) -> tuple[dict[str, Any], str]:
+    """Wait for the end, which must be without a fault: the total, and what else it said."""
+    out, said = process.communicate(timeout=LONG_S)
+    assert process.returncode == 0, said
+    return json.loads(out)["ledger"]["total"], said
+
+
+def test_a_viewer_that_never_reads_costs_the_recorder_nothing(testrun_uid: str, work: Path) -> None:
+    install(testrun_uid)
+    with (
+        record(work, "--size", "8KiB", "--period", "1ms", "--ring", "32MiB") as process,
+        viewer(address_of(process), max_queue=1, close_timeout=0.1) as watching,
+    ):
+        watching.subscribe("/periodic", 1)
+        # The SDK's queue and those of the connection are full.
+        assert "a viewer is too slow" in line_with(process, "steady-live: ")
+        child = viewer_of(process)
+        process.send_signal(signal.SIGINT)
+        total, said = accounts(process)
+    assert total["durable"] == total["received"] and total["received"]["records"] > 256
+    assert "has ended" not in said
+    assert not Path(f"/proc/{child}").exists()
+
+
+def test_recording_goes_on_after_kill_9_of_the_view(testrun_uid: str, work: Path) -> None:
+    install(testrun_uid)
+    lines = ["--input", "-", "--encoding", "json", "--topic", "/pose"]
+    with record(work, *lines) as process:
+        assert process.stdin is not None
+        address, deadline = address_of(process), time.monotonic() + LONG_S
+        process.stdin.write('{"x": 1}\n')
+        process.stdin.flush()
+        with viewer(address) as watching:
+            watching.subscribe("/pose", 1)
+            assert watching.channel("/pose")["schemaEncoding"] == "jsonschema"
+            os.kill(viewer_of(process), signal.SIGKILL)
+        told = line_with(process, "live view has ended")
+        assert told == "steady: the live view has ended (signal: 9 (SIGKILL)); recording goes on\n"
+        process.stdin.write('{"x": 2}\n')
+        total, said = accounts(process)
+    assert time.monotonic() < deadline and said == ""
+    assert (total["durable"]["records"], total["received"]["records"]) == (2, 2)
+
+
+def test_a_viewer_sees_the_last_message_and_then_the_end(testrun_uid: str, work: Path) -> None:
+    install(testrun_uid)
+    with record(work, "--input", "-", "--loss-window", "1min") as process:
+        assert process.stdin is not None
+        with viewer(address_of(process)) as watching:
+            # More than a block; what does not fill another would be written in half a minute.
+            lines = ("x" * 8_000 + "\n") * 200
+            process.stdin.write(lines)
+            process.stdin.flush()
+            watching.subscribe("/lines", 1)
+            while not watching.has_come():
+                process.stdin.write(lines)
+                process.stdin.flush()
+            process.stdin.write("last\n")
+            process.stdin.close()
+            while watching.message(1)[1] != b"last":
+                pass
+            with pytest.raises(ConnectionClosedOK):
+                watching.socket.recv(timeout=LONG_S)
+        assert process.wait(timeout=LONG_S) == 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sets the real-time scheduling and the I/O priority of the calling thread, for recorders, loads,
-//! programs with declared tasks, and the reader of a trace. It also sets the scheduling of other
+//! programs with declared tasks, the reader of a trace and the live view. It also sets the scheduling of other
 //! threads, for [`super::kworkers`].
 
 use std::io;
@@ -21,6 +21,15 @@ pub fn set_fifo(priority: u8) -> io::Result<()> {
 /// Runs a thread under SCHED_FIFO; 0 is the calling one.
 pub fn set_fifo_of(thread: u32, priority: u8) -> io::Result<()> {
     set_scheduling_of(thread, Scheduling { policy: libc::SCHED_FIFO, priority: priority.into() })
+}
+
+/// Runs the calling thread without real-time priority. Programs that it starts inherit this.
+pub fn leave_real_time() -> io::Result<()> {
+    let real_time = [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE];
+    if real_time.contains(&scheduling_of(0)?.policy) {
+        set_scheduling_of(0, Scheduling { policy: libc::SCHED_OTHER, priority: 0 })?;
+    }
+    Ok(())
 }
 
 /// Restores the result of [`scheduling_of`].

@@ -8,9 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use steadyio_export::behind::{Behind, Next};
-use steadyio_recorder::config::{
-    ChannelConfig, LateRoom, OnFailure, RecorderConfig, Retention, WhenFull, WriterConfig,
-};
+use steadyio_recorder::config::{ChannelConfig, LateRoom, RecorderConfig, Retention, WriterConfig};
 use steadyio_recorder::mcap::compression::Compression;
 use steadyio_recorder::mcap::reading::messages;
 use steadyio_recorder::pool::Recorder;
@@ -21,34 +19,18 @@ const RECORD_BYTES: usize = 4_000;
 const MANY: u64 = 200;
 
 fn channel(topic: &str) -> ChannelConfig {
-    ChannelConfig {
-        topic: topic.into(),
-        message_encoding: "raw".into(),
-        schema: None,
-        metadata: Vec::new(),
-        record_bytes_max: RECORD_BYTES as u64,
-        period: None,
-        ring_bytes: 1 << 20,
-    }
+    ChannelConfig { ring_bytes: 1 << 20, ..ChannelConfig::new(topic, RECORD_BYTES as u64) }
 }
 
 fn config(dir: &Path) -> RecorderConfig {
     RecorderConfig {
-        dir: dir.into(),
-        profile: String::new(),
-        channels: vec![channel("/a"), channel("/map").latched()],
         loss_window: Duration::from_millis(20),
         unit_bytes: 16 << 10,
         late: LateRoom { channels: 1, definition_bytes: 4 << 10 },
-        longest_record_bytes: 0,
-        shared_ring_bytes: None,
         segment_bytes: 512 << 10,
         retention: Retention::Segments(8),
-        when_full: WhenFull::Recycle,
-        discard_damaged: false,
-        on_failure: OnFailure::Wait,
-        writer: WriterConfig::default(),
         lock_memory: false,
+        ..RecorderConfig::new(dir.into(), vec![channel("/a"), channel("/map").latched()])
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use steadyio_bench::recording::session::{CallerConfig, Plan};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::config::{
@@ -22,6 +22,7 @@ use super::messages::{failure, note};
 use super::named;
 use super::rate::RateLimit;
 use super::sizing::SizingArguments;
+use super::viewer::Viewer;
 use crate::exit::{Failure, RECORD_HELP, Status};
 use crate::quantity::{duration, size};
 
@@ -135,6 +136,11 @@ pub struct Arguments {
     /// Report the state of the recording on the Unix socket PATH, as JSON (docs/spec/control-1.md)
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+    /// Show the recording to Foxglove at HOST:PORT while it is written. Runs steady-live of the
+    /// Python package, without real-time priority, until the recording ends
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    #[arg(conflicts_with_all = ["plan", "prepare"])]
+    live: Option<String>,
     /// Time span of an incident that SIGUSR1 or --incident-rate keeps [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     incident_last: Option<Duration>,
@@ -183,6 +189,13 @@ fn io_priority(text: &str) -> Result<IoPriority, String> {
         (1..=3, 0..=7) => Ok(priority),
         _ => Err(wrong()),
     }
+}
+
+fn host_and_port(text: &str) -> Result<String, String> {
+    let parts = text.rsplit_once(':');
+    let is_valid =
+        parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    if is_valid { Ok(text.into()) } else { Err("must be HOST:PORT, as 127.0.0.1:8765".into()) }
 }
 
 /// Everything a recording needs.
@@ -281,6 +294,19 @@ impl Arguments {
             None => self.check_pool(&config)?,
         }
         Ok(config)
+    }
+
+    /// Starts the live view, if one is wanted.
+    pub fn viewer(&self, stop: &Interrupt) -> Result<Option<Viewer>, Failure> {
+        let start = |listen: &String| {
+            let viewer = Viewer::start(&self.dir, listen, stop);
+            viewer.with_context(|| format!("--live {listen}"))
+        };
+        let status = |error| match stop.requested() {
+            true => Failure { status: Status::Interrupted, source: error },
+            false => Failure { status: Status::Usage, source: error },
+        };
+        self.live.as_ref().map(start).transpose().map_err(status)
     }
 
     /// The length of an incident that a signal keeps.

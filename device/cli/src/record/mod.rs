@@ -15,6 +15,7 @@ mod rate;
 mod signal;
 mod sizing;
 mod state;
+mod viewer;
 
 use std::cell::RefCell;
 use std::io::IsTerminal;
@@ -64,6 +65,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     // Before anything is created: whether the socket can be bound.
     let control = arguments.control.as_deref().map(ControlSocket::bind).transpose();
     let mut control = control.context("--control").map_err(Failure::with(Status::Usage))?;
+    // It may fail, too.
+    let viewer = arguments.viewer(&stop)?;
     let Some(Prepared { plan, source, pool, rejected }) = arguments.prepare(&stop)? else {
         diagnostic!(
             "steady: interrupted before the producers had declared their topics; nothing was recorded"
@@ -105,7 +108,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     };
     let mut watch = Watch { started: &mut started, every, tell: &mut tell, state: &mut state };
     let outcome = plan.record(source, pool, &stop, &mut note, Some(&mut watch));
-    drop((server, incidents, rates));
+    drop((server, incidents, rates, viewer));
     line.borrow_mut().end();
     let result = RecordingResult::new(&plan, &outcome.map_err(failure)?);
     if let Some(log) = log {

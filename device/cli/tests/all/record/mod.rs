@@ -8,6 +8,7 @@ mod failures;
 mod incidents;
 pub mod input;
 mod latched;
+mod live;
 mod mcap;
 mod memory;
 mod messages;
