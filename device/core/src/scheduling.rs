@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sets the real-time scheduling and the I/O priority of the calling thread, for recorders, loads,
-//! programs with declared tasks, the reader of a trace and the live view. It also sets the scheduling of other
-//! threads, for [`super::kworkers`].
+//! programs with declared tasks, the reader of a trace and the live view. It also sets the
+//! scheduling of other threads, for [`super::kworkers`].
 
 use std::io;
 

@@ -79,7 +79,8 @@ impl Behind {
         self.open.as_ref().map(|open| open.cursor.life().identity)
     }
 
-    /// Takes what comes next; None if it is not there yet. Without `reads`, it passes blocks unread.
+    /// Takes what comes next; None if it is not there yet. Without `reads`, it passes blocks
+    /// unread.
     pub fn step(&mut self, reads: bool) -> io::Result<Option<Next>> {
         if let Some(next) = self.open.as_mut().map(|open| open.step(reads)).transpose()?.flatten() {
             return Ok(Some(next));

@@ -9,7 +9,8 @@
 //!
 //! Reading order: [`survey`] finds the segments, [`selection`] the messages, [`merge`] their order.
 //! [`export`] and [`files`] write the file, and [`summary`] describes it. [`overview`] describes
-//! the pool without its messages. [`behind`] follows a running recorder. [`rosbag2`] has the metadata of ROS 2 bags.
+//! the pool without its messages. [`behind`] follows a running recorder. [`rosbag2`] has the
+//! metadata of ROS 2 bags.
 
 pub mod behind;
 pub mod export;
