@@ -3,7 +3,7 @@
 
 LAB := build/bin/steady-lab
 
-.PHONY: help setup demo test test-all test-stock test-stock-all test-races test-packages soak lint bench packages wheels clean
+.PHONY: help setup demo test test-all test-stock test-stock-all test-races test-packages soak lint bench packages wheels kernel-patches clean
 
 help:
 	@echo "make demo        the main result: real-time latency next to a background load, 10 schedulers"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench       CPU cost, which virtual time cannot show: instructions, then real clock"
 	@echo "make packages    Debian packages of k2 (DKMS), steady and libsteadyio, in build/packages"
 	@echo "make wheels      Python packages of the recorder and of this lab, in build/wheels"
+	@echo "make kernel-patches TREE=DIR  k2 as a patch series for that tree of Linux 7.3, in OUT [build/kernel-patches]"
 	@echo "make setup       only install and build what the demo needs"
 	@echo "make clean       remove build/ (the kernel cache stays, see ARCHITECTURE.md)"
 
@@ -73,6 +74,12 @@ packages: setup
 wheels:
 	scripts/setup test
 	scripts/wheels
+
+OUT ?= build/kernel-patches
+
+kernel-patches:
+	@test -n "$(TREE)" || { echo "make kernel-patches TREE=DIR: name a tree of Linux 7.3" >&2; exit 2; }
+	python3 kernel/upstream/series.py "$(TREE)" "$(OUT)"
 
 clean:
 	rm -rf build
