@@ -74,12 +74,14 @@ class Uml:
     `wrapper` is a command that runs the kernel, given to it as further arguments; folders are for
     it where the guest has them.
     `on_standstill` is called for a guest whose clock stops; the boot continues.
+    `has_k2`: k2 is a part of the kernel, so no module of it is loaded.
     """
 
     kernel: LabKernel
     virtual_timeout_s: int = VIRTUAL_TIMEOUT_S_DEFAULT
     wrapper: Sequence[str] = ()
     on_standstill: Callable[[str], None] = _print_standstill
+    has_k2: bool = False
 
     @property
     def release(self) -> str:
@@ -199,7 +201,8 @@ def _guest_run(target: Uml, request: BootRequest) -> GuestRun:
     built = {name: seen_by_guest(path, kernel) for name, path in files.items()}
     loads = [ModuleLoad(built[name], unload=False) for name in built if name == SHADOW.name]
     loads += _kernel_loads(kernel, device.kind.drivers if device else (), request.modules)
-    loads.append(ModuleLoad(built[K2.name]))
+    if not target.has_k2:
+        loads.append(ModuleLoad(built[K2.name]))
     if device:
         loads.append(_device_load(built[device.kind.module.name], device))
     node = device.kind.node if device else ""
