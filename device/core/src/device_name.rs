@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the device that a user names, with the same rule for all commands, options and libraries.
 //!
-//! A word without a slash is a name of the kernel (`mmcblk0`, `mmcblk0p2`, `chardisk0`), or the
-//! name of a link to a device in `/dev`. Anything with a slash is a path: a node, or a link to one
+//! A word without a slash is a name of the kernel (`mmcblk0`, `mmcblk0p2`, `chardisk0`, `ng0n1`), or
+//! the name of a link to a device in `/dev`. Anything with a slash is a path: a node, or a link to one
 //! (`/dev/disk/by-id/...`). Where a disk is needed, a partition stands for its disk, which
 //! [`Found::disk_note`] reports.
 
@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// The mount point of sysfs.
 pub const SYSFS: &str = "/sys";
+/// The classes of the character devices that programs read and write like disks.
+const CHARACTER_CLASSES: [&str; 2] = ["class/chardisk", "class/nvme-generic"];
 /// The number of disks that a message lists; more would hide the message.
 const LISTED_MAX: usize = 12;
 
@@ -127,9 +129,10 @@ pub fn find(sys: &Path, given: &Path) -> Result<Found, DeviceError> {
 pub fn path_of(given: &Path) -> Result<PathBuf, DeviceError> {
     let Some(word) = word(given) else { return Ok(given.into()) };
     let node = Path::new("/dev").join(word.replace('!', "/"));
-    let is_chardisk = Path::new(SYSFS).join("class/chardisk").join(word).exists();
+    let has = |class: &&str| Path::new(SYSFS).join(class).join(word).exists();
+    let is_character = CHARACTER_CLASSES.iter().any(has);
     let is_node = || fs::metadata(&node).is_ok_and(|meta| meta.file_type().is_block_device());
-    if !is_chardisk && !is_node() && by_name(Path::new(SYSFS), word).is_none() {
+    if !is_character && !is_node() && by_name(Path::new(SYSFS), word).is_none() {
         return Ok(given.into());
     }
     if given.is_file() {

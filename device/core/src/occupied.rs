@@ -4,7 +4,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{major, minor};
 
 use crate::device::Device;
 
@@ -81,6 +84,24 @@ pub fn known_users(device: &Device) -> Vec<String> {
     let mut users: Vec<String> = dirs.iter().flat_map(|dir| users_of(dir)).collect();
     users.dedup();
     users
+}
+
+/// The loop devices on the device, its partitions or its whole disk. They do not open it
+/// exclusively, so an exclusive open succeeds although they hold a mounted file system.
+pub fn loops_on(device: &Device) -> Vec<String> {
+    let mut dirs = vec![device.sysfs.clone(), device.queue.with_file_name("")];
+    dirs.extend(partitions(device).iter().map(|name| device.sysfs.join(name)));
+    let number = |dir: &PathBuf| fs::read_to_string(dir.join("dev")).ok();
+    let numbers: Vec<String> = dirs.iter().filter_map(number).collect();
+    let is_on = |dir: &PathBuf| {
+        let file = fs::read_to_string(dir.join("loop/backing_file")).unwrap_or_default();
+        let Ok(meta) = fs::metadata(file.trim_end_matches('\n')) else { return false };
+        let number = format!("{}:{}\n", major(meta.rdev()), minor(meta.rdev()));
+        meta.file_type().is_block_device() && numbers.contains(&number)
+    };
+    let blocks = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let found = blocks.map(|entry| entry.path()).filter(is_on);
+    found.filter_map(|dir| Some(dir.file_name()?.to_string_lossy().into_owned())).collect()
 }
 
 fn users_of(sysfs: &Path) -> Vec<String> {

@@ -2,8 +2,8 @@
 //! Decides whether a device may be written to. `run` calls it.
 //!
 //! It makes two checks, in this order. Is the device in use? An exclusive open fails for anything
-//! mounted, swapped to or stacked upon, and keeps others out while it is held; no option overrides
-//! this. Does it hold data? Partitions and known signatures show it; the user can consent to their
+//! mounted, swapped to or stacked upon, and keeps others out while it is held; sysfs shows loop
+//! devices. No option overrides this. Does it hold data? Partitions and known signatures show it; the user can consent to their
 //! loss by name.
 
 use std::io;
@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
 use steadyio_core::device::{Device, access_hint};
-use steadyio_core::occupied::{held_data, users};
+use steadyio_core::occupied::{held_data, loops_on, users};
 
 /// The reason why a device is not written to.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +92,10 @@ pub fn allow_writes(device: &Device, destroy: Option<&str>) -> Result<Claim, Saf
         }
         Err(error) => return Err(SafetyError::Examine { device: name, source: error.into() }),
     };
+    let loops = loops_on(device);
+    if !loops.is_empty() {
+        return Err(SafetyError::InUse { device: name, by: format!("below {}", loops.join(", ")) });
+    }
     if destroy.is_none() {
         let examine = |source| SafetyError::Examine { device: name.clone(), source };
         if let Some(what) = held_data(device).map_err(examine)? {
