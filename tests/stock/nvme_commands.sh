@@ -33,7 +33,7 @@ cmp data block || fail "not what was written"
 cmp data back || fail "not what is read"
 "$STEADY" direct read "$node" all
 [ "$(stat -c %s all)" -eq "$bytes" ] || fail "the end"
-refused end "ends at $bytes" "$STEADY" direct read "$node" back --offset "$bytes" --bytes 4K
+refused end "outside the region ng${name#nvme}, which has $bytes bytes" "$STEADY" direct read "$node" back --offset "$bytes" --bytes 4K
 refused unaligned "must be a multiple" "$STEADY" direct read "$node" back --offset 100
 
 for op in read write; do

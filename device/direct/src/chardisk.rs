@@ -125,6 +125,8 @@ pub struct Info {
     /// The longest command of a real-time call, and of any other.
     pub command_bytes_max: u32,
     pub bg_command_bytes_max: u32,
+    /// The longest part of a call that the driver pins at a time.
+    pub chunk_bytes: u32,
     pub erase_bytes: u32,
     pub buffers_max: u32,
     pub buffer_bytes_max: u32,
@@ -206,6 +208,7 @@ pub fn info(file: &impl AsRawFd) -> io::Result<Info> {
         memory_align_bytes: raw.memory_align_bytes,
         command_bytes_max: raw.command_bytes_max,
         bg_command_bytes_max: raw.bg_command_bytes_max,
+        chunk_bytes: raw.chunk_bytes,
         erase_bytes: raw.erase_bytes,
         buffers_max: raw.buffers_max,
         buffer_bytes_max: raw.buffer_bytes_max,

@@ -7,12 +7,14 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use steadyio_core::device::{Device, DeviceError, access_hint};
 use steadyio_core::device_name;
 
 use crate::chardisk::{self, Info, Region};
 use crate::mapping::Mapping;
+use crate::nvme::region::{self, Part, Region as NvmeRegion, RegionError};
 use crate::nvme::{self, Queue};
 
 /// The device cannot be used.
@@ -24,6 +26,10 @@ pub enum DiskError {
     Block(#[from] DeviceError),
     #[error("{}: no NVMe namespace that can be used: {error}{}", path.display(), nvme::hint(error))]
     NoNamespace { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    #[error("{}: @ names a part of an NVMe namespace (/dev/ngXnY) only", path.display())]
+    NoParts { path: PathBuf },
     /// A character device of another driver.
     #[error(
         "{}: is a character device, but not a chario card (/dev/chardiskN) or an NVMe namespace \
@@ -51,8 +57,10 @@ pub enum DiskKind {
 }
 
 impl Disk {
-    /// Opens a device by its name or node, see [`device_name`].
+    /// Opens a device by its name or node, see [`device_name`], or a part of a namespace, see
+    /// [`region`].
     pub fn open(given: &Path, writes: bool) -> Result<Disk, DiskError> {
+        let (given, part) = &region::split(given)?;
         let path = &*device_name::path_of(given)?;
         let failed = |source| DiskError::Open { path: path.into(), source };
         let kind = match std::fs::metadata(path) {
@@ -63,14 +71,10 @@ impl Disk {
         options.read(true).write(writes);
         if kind.is_some_and(|kind| kind.is_char_device()) {
             let file = options.open(path).map_err(failed)?;
-            if nvme::is_namespace(&file) {
-                return Disk::of_namespace(file)
-                    .map_err(|error| DiskError::NoNamespace { path: path.into(), error });
-            }
-            let info = chardisk::info(&file);
-            let info = info.map_err(|error| DiskError::NoChardisk { path: path.into(), error })?;
-            let (bytes, block_bytes) = (info.bytes, info.block_bytes.into());
-            return Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Char(info) });
+            return Disk::of_character(file, path, *part, writes);
+        }
+        if *part != Part::Whole {
+            return Err(DiskError::NoParts { path: path.into() });
         }
         let device = Device::open(given)?;
         let file = options.custom_flags(libc::O_DIRECT).open(path).map_err(failed)?;
@@ -78,10 +82,29 @@ impl Disk {
         Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Block(device) })
     }
 
-    fn of_namespace(file: File) -> io::Result<Disk> {
-        let namespace = nvme::identify(&file)?;
-        let (bytes, block_bytes) = (namespace.bytes, namespace.block_bytes);
-        let queue = Queue::new(&file, &namespace)?;
+    fn of_character(file: File, path: &Path, part: Part, writes: bool) -> Result<Disk, DiskError> {
+        let failed = |source| DiskError::Open { path: path.into(), source };
+        if nvme::is_namespace(&file.metadata().map_err(failed)?) {
+            return Disk::of_namespace(file, path, part, writes);
+        }
+        let info = chardisk::info(&file);
+        let info = info.map_err(|error| DiskError::NoChardisk { path: path.into(), error })?;
+        if part != Part::Whole {
+            return Err(DiskError::NoParts { path: path.into() });
+        }
+        let (bytes, block_bytes) = (info.bytes, info.block_bytes.into());
+        Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Char(info) })
+    }
+
+    fn of_namespace(file: File, path: &Path, part: Part, writes: bool) -> Result<Disk, DiskError> {
+        let failed = |error| DiskError::NoNamespace { path: path.into(), error };
+        let namespace = nvme::identify(&file).map_err(failed)?;
+        let block_bytes = namespace.block_bytes;
+        let block = nvme::block_device(&file);
+        let size = (namespace.bytes, block_bytes);
+        let region = NvmeRegion::open((&namespace.name, part), block, size, writes)?;
+        let bytes = region.bytes().map_err(failed)?;
+        let queue = Queue::new(&file, &namespace, Arc::new(region)).map_err(failed)?;
         Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Nvme(Box::new(queue)) })
     }
 

@@ -3,16 +3,19 @@
 //! commands, and io_uring passes them to the driver (`NVME_URING_CMD_IO`), without block layer and
 //! I/O scheduler. `disk` uses it.
 //!
-//! A call is cut into commands that the drive accepts, with several of them in flight. Identify
-//! data and opcodes: NVM Express Base and NVM Command Set Specification 2.0. Before Linux 6.2 the
+//! A call must be within a [`region`]. It is cut into commands that the drive accepts, with several
+//! of them in flight. Identify data and opcodes: NVM Express Base and NVM Command Set Specification 2.0. Before Linux 6.2 the
 //! kernel requires CAP_SYS_ADMIN for each command; later the permissions of the node decide.
 
+pub mod region;
+
 use std::cell::RefCell;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
@@ -21,6 +24,7 @@ use rustix::ioctl::{Opcode, opcode as number};
 use serde::Serialize;
 use steadyio_core::device::Device;
 
+use self::region::Region;
 use crate::mapping::Mapping;
 
 const GROUP: u8 = b'N';
@@ -45,7 +49,7 @@ const COMMAND_BYTES: u64 = 128 << 10;
 /// A command counts blocks in 16 bits.
 const BLOCKS_MAX: u64 = 1 << 16;
 /// The number of commands of one call in flight.
-const DEPTH: u32 = 32;
+pub const DEPTH: u32 = 32;
 
 /// `struct nvme_uring_cmd`, and `struct nvme_passthru_cmd`, whose last word is the result.
 #[repr(C)]
@@ -98,8 +102,7 @@ pub struct Namespace {
 }
 
 /// Whether a character device belongs to a namespace.
-pub fn is_namespace(file: &File) -> bool {
-    let Ok(meta) = file.metadata() else { return false };
+pub fn is_namespace(meta: &Metadata) -> bool {
     let link = format!("/sys/dev/char/{}:{}/subsystem", major(meta.rdev()), minor(meta.rdev()));
     fs::read_link(link).is_ok_and(|path| path.ends_with("nvme-generic"))
 }
@@ -192,6 +195,7 @@ pub struct Queue {
     ring: RefCell<Ring>,
     fd: Fd,
     namespace: Namespace,
+    region: Arc<Region>,
     /// Whether all memory of transfers is the fixed buffer.
     is_fixed: bool,
 }
@@ -203,19 +207,19 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// Makes a queue for an open file, which must live longer.
-    pub fn new(file: &File, namespace: &Namespace) -> io::Result<Queue> {
+    /// Makes a queue for an open file, which must live longer, and a part of its namespace.
+    pub fn new(file: &File, namespace: &Namespace, region: Arc<Region>) -> io::Result<Queue> {
         let ring = IoUring::builder().build(DEPTH)?;
         let (fd, namespace) = (Fd(file.as_raw_fd()), namespace.clone());
-        Ok(Queue { ring: RefCell::new(ring), fd, namespace, is_fixed: false })
+        Ok(Queue { ring: RefCell::new(ring), fd, namespace, region, is_fixed: false })
     }
 
-    /// Makes a queue with memory that the kernel pins once, and that must live longer. Each command
-    /// has a separate buffer, because Linux 6.1 rejects one with more pages after the command's
-    /// start than a request takes.
-    pub fn with_fixed(file: &File, namespace: &Namespace, memory: &Mapping) -> io::Result<Queue> {
-        let queue = Queue::new(file, namespace)?;
-        let command_bytes = namespace.command_bytes_max as usize;
+    /// Makes a queue for the same part, with memory that the kernel pins once, and that must live
+    /// longer. Each command has a separate buffer, because Linux 6.1 rejects one with more pages
+    /// after the command's start than a request takes.
+    pub fn with_fixed(&self, file: &File, memory: &Mapping) -> io::Result<Queue> {
+        let queue = Queue::new(file, &self.namespace, self.region.clone())?;
+        let command_bytes = self.namespace.command_bytes_max as usize;
         let buffer = |at| libc::iovec {
             iov_base: memory.as_ptr().wrapping_add(at).cast(),
             iov_len: command_bytes.min(memory.bytes() - at),
@@ -231,7 +235,12 @@ impl Queue {
         &self.namespace
     }
 
-    /// Transfers whole blocks between the namespace and the start of the memory. It transfers
+    /// The accessible part of it.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Transfers whole blocks between the region and the start of the memory. It transfers
     /// everything, or fails.
     pub fn transfer(
         &self,
@@ -241,17 +250,47 @@ impl Queue {
         bytes: usize,
     ) -> io::Result<()> {
         assert!(memory.holds(0, bytes));
+        // SAFETY: the mapping has this many bytes, and outlives the call.
+        unsafe { self.run(writes, offset, memory.as_ptr(), bytes) }
+    }
+
+    /// Fills the memory from this offset of the region.
+    pub fn read_into(&self, offset: u64, memory: &mut [u8]) -> io::Result<()> {
+        assert!(!self.is_fixed);
+        // SAFETY: the slice has this many bytes, and outlives the call.
+        unsafe { self.run(false, offset, memory.as_mut_ptr(), memory.len()) }
+    }
+
+    /// Writes the bytes to this offset of the region.
+    pub fn write_from(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        assert!(!self.is_fixed);
+        // SAFETY: as above; the drive only reads the memory.
+        unsafe { self.run(true, offset, bytes.as_ptr().cast_mut(), bytes.len()) }
+    }
+
+    /// Cuts a call into commands, and completes them.
+    ///
+    /// # Safety
+    /// `memory` has `bytes` bytes, writable for a read.
+    unsafe fn run(
+        &self,
+        writes: bool,
+        offset: u64,
+        memory: *mut u8,
+        bytes: usize,
+    ) -> io::Result<()> {
         let block_bytes = self.namespace.block_bytes;
         if offset % block_bytes != 0 || bytes as u64 % block_bytes != 0 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        let start = self.region.place(writes, offset, bytes as u64)?;
         let command_bytes = self.namespace.command_bytes_max as usize;
         let pieces = (0..bytes).step_by(command_bytes).map(|at| {
             let bytes = command_bytes.min(bytes - at);
-            let block = (offset + at as u64) / block_bytes;
+            let block = (start + at as u64) / block_bytes;
             Command {
                 opcode: if writes { WRITE } else { READ },
-                address: memory.as_ptr().wrapping_add(at) as u64,
+                address: memory.wrapping_add(at) as u64,
                 bytes: bytes as u32,
                 words_10_15: [
                     block as u32,
@@ -271,7 +310,9 @@ impl Queue {
     /// Makes all earlier writes durable.
     pub fn flush(&self) -> io::Result<()> {
         let flush = Command { opcode: FLUSH, ..Command::default() };
-        self.complete_all(std::iter::once((None, flush)))
+        self.complete_all(std::iter::once((None, flush)))?;
+        self.region.forget_cached();
+        Ok(())
     }
 
     /// Runs the commands with their fixed buffers, up to [`DEPTH`] at a time. When it returns, all
@@ -369,6 +410,6 @@ mod tests {
 
     #[test]
     fn another_character_device_is_no_namespace() {
-        assert!(!is_namespace(&File::open("/dev/null").unwrap()));
+        assert!(!is_namespace(&fs::metadata("/dev/null").unwrap()));
     }
 }

@@ -19,7 +19,6 @@ use steadyio_core::random::{below, draw};
 use crate::chardisk::Registered;
 use crate::disk::{Disk, DiskKind};
 use crate::mapping::Mapping;
-use crate::nvme::Queue;
 
 /// The measured load.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +75,7 @@ pub fn measure(
             })
         }
         (Way::Registered, DiskKind::Nvme(queue)) => {
-            let fixed = Queue::with_fixed(&disk.file, queue.namespace(), &memory)?;
+            let fixed = queue.with_fixed(&disk.file, &memory)?;
             run(load, stop, tick, |offset| fixed.transfer(load.writes, offset, &memory, load.bytes))
         }
         (Way::Registered, DiskKind::Block(_)) => {

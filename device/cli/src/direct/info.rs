@@ -35,7 +35,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
             (of_card(info, &stats), json!({ "chardisk": info, "stats": stats }))
         }
         DiskKind::Nvme(queue) => {
-            (of_namespace(queue.namespace()), json!({ "nvme": queue.namespace() }))
+            let region = json!({ "name": queue.region().name(), "bytes": disk.bytes });
+            let document = json!({ "nvme": queue.namespace(), "region": region });
+            (of_namespace(queue.namespace(), &disk, queue.region().name()), document)
         }
         DiskKind::Block(device) => (of_block(device, &disk), of_block_json(device, &disk)),
     };
@@ -83,12 +85,18 @@ fn of_card(info: &Info, stats: &Stats) -> String {
     text
 }
 
-fn of_namespace(found: &Namespace) -> String {
+fn of_namespace(found: &Namespace, disk: &Disk, region: &str) -> String {
     let cache = if found.has_cache { "a volatile write cache" } else { "no volatile write cache" };
     format!(
         "NVMe namespace {} as {}: {} bytes in blocks of {}; {cache}\n\
-         commands: at most {} bytes, by io_uring, without the block layer and its schedulers\n",
-        found.namespace, found.name, found.bytes, found.block_bytes, found.command_bytes_max
+         commands: at most {} bytes, by io_uring, without the block layer and its schedulers\n\
+         region {region}: {} bytes\n",
+        found.namespace,
+        found.name,
+        found.bytes,
+        found.block_bytes,
+        found.command_bytes_max,
+        disk.bytes
     )
 }
 

@@ -20,7 +20,6 @@ use steadyio_bench::run::safety::{self, Claim};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_direct::chardisk::Region;
 use steadyio_direct::disk::{Disk, DiskError, DiskKind};
-use steadyio_direct::nvme;
 
 use crate::exit::{Failure, Status};
 
@@ -30,7 +29,7 @@ was changed); 3 memory rejected for every use (buffer); 130 interrupted.";
 /// Read, write and measure a device without the page cache; bind cards to chario
 ///
 /// DEVICE is /dev/chardiskN of the module chario, /dev/ngXnY of an NVMe drive, or a block device, which
-/// is opened with O_DIRECT.
+/// is opened with O_DIRECT. /dev/ngXnY@p2 is a partition, and /dev/ngXnY@1M+64M or @0+1Mro a range.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -72,10 +71,10 @@ fn allow_writes(disk: &Disk, path: &Path, consent: Option<&str>) -> Result<Optio
         DiskKind::Block(device) => {
             safety::allow_writes(device, consent).map(Some).map_err(Failure::with(Status::Usage))
         }
-        DiskKind::Nvme(_) => {
+        DiskKind::Nvme(queue) => {
             // Mounts and partitions are on its block device.
-            if let Some(device) = nvme::block_device(&disk.file) {
-                let claimed = safety::allow_writes(&device, consent);
+            if let Some(device) = queue.region().device() {
+                let claimed = safety::allow_writes(device, consent);
                 return claimed.map(Some).map_err(Failure::with(Status::Usage));
             }
             consented(path, consent).map(|()| None)
@@ -108,11 +107,16 @@ fn check_range(
     for (key, value) in [("--offset", offset), ("--bytes", bytes)] {
         ensure!(value % unit == 0, "{key} {value}: must be a multiple of {name}'s {unit} bytes");
     }
-    ensure!(
-        offset.checked_add(bytes).is_some_and(|end| end <= disk.bytes),
-        "--offset {offset}, {bytes} bytes: {name} ends at {}",
-        disk.bytes
-    );
+    let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= disk.bytes);
+    if let DiskKind::Nvme(queue) = &disk.kind {
+        let region = queue.region().name();
+        ensure!(
+            is_inside,
+            "--offset {offset}, {bytes} bytes: outside the region {region}, which has {} bytes",
+            disk.bytes
+        );
+    }
+    ensure!(is_inside, "--offset {offset}, {bytes} bytes: {name} ends at {}", disk.bytes);
     let Some(regions) = disk.regions() else { return Ok(()) };
     let found = disk.region_of(offset).filter(|region| bytes <= region.end() - offset);
     let Some(region) = found else {
