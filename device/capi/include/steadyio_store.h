@@ -2,8 +2,8 @@
 /*
  * steadyio_store: contents in contiguous extents of a device, by number, without a file system.
  *
- * A store lies on a block device, a /dev/chardiskN or in a plain file. An extent is made for a
- * number of bytes, and has its contents replaced as a whole: new ones go to a new place, and count
+ * A store lies on a block device, a /dev/chardiskN, a /dev/ngXnY or in a plain file. An extent is made
+ * for a number of bytes, and has its contents replaced as a whole: new ones go to a new place, and count
  * when they and their record are durable. A power cut leaves the contents before or after.
  *
  *	steadyio_store_create()	makes an empty store; steadyio_store_open() opens an existing one.

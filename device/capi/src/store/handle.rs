@@ -26,13 +26,15 @@ impl From<OpenError> for Error {
             OpenError::Kind { .. }
             | OpenError::Regions { .. }
             | OpenError::Blocks { .. }
+            | OpenError::NoBlockDevice { .. }
             | OpenError::Device(_) => Status::Invalid,
             OpenError::InUse { .. } | OpenError::Locked { .. } | OpenError::Holds { .. } => {
                 Status::State
             }
-            OpenError::Io { .. } | OpenError::ReadOnly { .. } | OpenError::Backing { .. } => {
-                Status::Failed
-            }
+            OpenError::Io { .. }
+            | OpenError::ReadOnly { .. }
+            | OpenError::Backing { .. }
+            | OpenError::Namespace(_) => Status::Failed,
         };
         Error::new(status, with_causes(&error))
     }

@@ -9,6 +9,7 @@ use anyhow::anyhow;
 use rustix::fs::FallocateFlags;
 use steadyio_core::device_name::path_of;
 use steadyio_core::interrupt::Interrupt;
+use steadyio_direct::nvme::region::{Part, split};
 use steadyio_store::storage::file::{Access, FileStorage, OpenError};
 use steadyio_store::store::{Store, StoreOptions};
 
@@ -19,7 +20,7 @@ use crate::quantity::size;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Block device or chardiskN, by name or node, or a file; a missing file is created
+    /// Block device, chardiskN or ngXnY, by name or node, or a file; a missing file is created
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Size of a new file
@@ -38,8 +39,10 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments, stop: &Interrupt) -> Result<Status, Failure> {
-    let device = &*path_of(&arguments.device).map_err(Failure::with(Status::Usage))?;
-    let made = make_file(device, arguments.size)?;
+    let (node, part) = split(&arguments.device).map_err(Failure::with(Status::Usage))?;
+    let node = path_of(&node).map_err(Failure::with(Status::Usage))?;
+    let device = if part == Part::Whole { &node } else { &arguments.device };
+    let made = make_file(&node, arguments.size)?;
     let created = create(arguments, device, stop, made);
     if created.is_err() && made {
         // The file did not exist before.

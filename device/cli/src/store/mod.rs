@@ -27,7 +27,8 @@ error; 3 damage found (check, repair --check); 130 interrupted (the store is unc
 
 /// Store data in numbered, contiguous extents of a device, without a file system
 ///
-/// DEVICE is a block device, a /dev/chardiskN or a regular file. A power cut or Ctrl-C leaves the
+/// DEVICE is a block device, a /dev/chardiskN, a /dev/ngXnY or a part of it such as /dev/ng0n1@p2
+/// (see steady direct), or a regular file. A power cut or Ctrl-C leaves the
 /// contents from before or from after the command.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]

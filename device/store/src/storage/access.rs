@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use steadyio_core::device::{DeviceError, access_hint};
+use steadyio_direct::disk::DiskError;
 
 use super::BLOCK_BYTES;
 
@@ -40,7 +41,9 @@ pub enum OpenError {
     #[error("{} holds {what}, which would be lost", path.display())]
     Holds { path: PathBuf, what: String },
     /// The path is a directory, a pipe, a terminal or the like.
-    #[error("{}: must be a block device, a /dev/chardiskN or a regular file", path.display())]
+    #[error(
+        "{}: must be a block device, a /dev/chardiskN, a /dev/ngXnY or a regular file", path.display()
+    )]
     Kind { path: PathBuf },
     #[error(
         "{}: only regions of it can be reached (see `steady direct info`): a store needs a whole card, or \
@@ -49,6 +52,12 @@ pub enum OpenError {
     Regions { path: PathBuf },
     #[error("{}: has blocks of {block_bytes} bytes: must be 512 to {BLOCK_BYTES}", path.display())]
     Blocks { path: PathBuf, block_bytes: u64 },
+    #[error(
+        "{}: its namespace has no block device, with which the store keeps others out", path.display()
+    )]
+    NoBlockDevice { path: PathBuf },
+    #[error(transparent)]
+    Namespace(#[from] DiskError),
     #[error(transparent)]
     Device(#[from] DeviceError),
 }

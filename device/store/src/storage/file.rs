@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A block device, a `/dev/chardiskN` or a plain file, read and written past the page cache.
-//! `steady store` and `capi` open stores with it.
+//! A block device, a `/dev/chardiskN`, a part of an NVMe namespace (`/dev/ngXnY`) or a plain file,
+//! read and written past the page cache. `steady store` and `capi` open stores with it.
 //!
 //! Each call is one command, or as many as the limits require. A block device gets calls that its
 //! driver takes in one request, for any layout of the buffer in physical memory.
 //!
-//! NVMe's own character device (`/dev/ngXnY`) is not supported: it needs CAP_SYS_ADMIN on 6.1,
-//! gives access to the whole namespace, and bypasses the I/O scheduler.
+//! A namespace is opened together with its block device, or that of its partition, whose exclusive
+//! open and locks keep others out whichever way they come.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -17,11 +17,16 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use steadyio_core::device::Device;
 use steadyio_core::device_name::path_of;
 use steadyio_core::memory::AlignedBuffer;
-use steadyio_core::occupied::{HEAD_BYTES, STORE, known_users, partitions, signature, users};
+use steadyio_core::occupied::{
+    HEAD_BYTES, STORE, known_users, loops_on, partitions, signature, users,
+};
+use steadyio_direct::chardisk;
+use steadyio_direct::disk::{Disk, DiskError, DiskKind};
+use steadyio_direct::nvme::{self, Queue, region};
 
 use super::access::retried;
+use super::aliases;
 use super::{BLOCK_BYTES, Commands, Limits, Storage};
-use super::{aliases, chardisk};
 
 pub use super::access::{Access, OpenError};
 
@@ -31,7 +36,10 @@ const FILE_COMMAND_BYTES: u64 = 1 << 20;
 /// An open device or file.
 #[derive(Debug)]
 pub struct FileStorage {
+    /// The device or file; of a namespace the block device.
     file: File,
+    /// The way to a namespace.
+    namespace: Option<Disk>,
     limits: Limits,
     /// The longest call.
     call_bytes: u64,
@@ -43,10 +51,12 @@ pub struct FileStorage {
 impl FileStorage {
     /// Opens an existing device or file, and keeps others out.
     pub fn open(given: &Path, access: Access) -> Result<FileStorage, OpenError> {
-        let path = &*path_of(given)?;
+        let (device, _) = region::split(given).map_err(DiskError::from)?;
+        let path = &*path_of(&device)?;
         let at = |source| OpenError::Io { path: path.into(), source };
         let metadata = std::fs::metadata(path).map_err(at)?;
         let kind = metadata.file_type();
+        let is_namespace = kind.is_char_device() && nvme::is_namespace(&metadata);
         let mut opened = if kind.is_block_device() {
             let file = open_device(path, access)?;
             let device = Device::open(path)?;
@@ -54,6 +64,8 @@ impl FileStorage {
                 return Err(OpenError::ReadOnly { path: path.into() });
             }
             FileStorage::of(file, limits_of(&device))
+        } else if is_namespace {
+            open_namespace(given, access)?
         } else if kind.is_char_device() {
             open_chardisk(path, access)?
         } else if kind.is_file() {
@@ -70,10 +82,12 @@ impl FileStorage {
             io::ErrorKind::WouldBlock => OpenError::Locked { path: path.into() },
             _ => at(error),
         })?;
-        if !kind.is_char_device() {
+        if is_namespace || !kind.is_char_device() {
             opened._aliases = aliases::lock_all(path, &opened.file, access)?;
         }
-        opened.limits.size_bytes = opened.file.seek(SeekFrom::End(0)).map_err(at)?;
+        if !is_namespace {
+            opened.limits.size_bytes = opened.file.seek(SeekFrom::End(0)).map_err(at)?;
+        }
         Ok(opened)
     }
 
@@ -87,7 +101,7 @@ impl FileStorage {
 
     /// The known format at the start, other than a store.
     pub fn foreign_format(&mut self, path: &Path) -> Result<Option<String>, OpenError> {
-        if let Some(partitions) = partitions_of(path) {
+        if let Some(partitions) = self.partitions(path) {
             return Ok(Some(partitions));
         }
         // If the start cannot be read, its contents are unknown.
@@ -96,7 +110,7 @@ impl FileStorage {
     }
 
     fn held(&mut self, path: &Path) -> Result<Option<String>, OpenError> {
-        if let Some(partitions) = partitions_of(path) {
+        if let Some(partitions) = self.partitions(path) {
             return Ok(Some(partitions));
         }
         let at = |source| OpenError::Io { path: path.into(), source };
@@ -129,6 +143,7 @@ impl FileStorage {
         let call_bytes = limits.command_bytes;
         FileStorage {
             file,
+            namespace: None,
             limits,
             call_bytes,
             commands: Commands::default(),
@@ -136,15 +151,23 @@ impl FileStorage {
         }
     }
 
+    fn queue(&self) -> Option<&Queue> {
+        match self.namespace.as_ref()?.kind {
+            DiskKind::Nvme(ref queue) => Some(queue),
+            _ => None,
+        }
+    }
+
+    fn partitions(&self, path: &Path) -> Option<String> {
+        let of_namespace = self.queue().and_then(|queue| queue.region().device().cloned());
+        let partitions = partitions(&of_namespace.or_else(|| Device::open(path).ok())?);
+        (!partitions.is_empty()).then(|| format!("partitions ({})", partitions.join(", ")))
+    }
+
     /// The number of commands for this number of bytes.
     fn count(&self, bytes: usize) -> u64 {
         (bytes as u64).div_ceil(self.limits.command_bytes)
     }
-}
-
-fn partitions_of(path: &Path) -> Option<String> {
-    let partitions = partitions(&Device::open(path).ok()?);
-    (!partitions.is_empty()).then(|| format!("partitions ({})", partitions.join(", ")))
 }
 
 fn open_direct(path: &Path, access: Access, more: OFlags) -> io::Result<File> {
@@ -184,6 +207,39 @@ fn open_device(path: &Path, access: Access) -> Result<File, OpenError> {
     })
 }
 
+fn open_namespace(given: &Path, access: Access) -> Result<FileStorage, OpenError> {
+    let path = || given.to_path_buf();
+    let disk = Disk::open(given, access == Access::Change)?;
+    let DiskKind::Nvme(queue) = &disk.kind else { return Err(OpenError::Kind { path: path() }) };
+    let Some(device) = queue.region().device() else {
+        return Err(OpenError::NoBlockDevice { path: path() });
+    };
+    let file = open_device(&device.node, access)?;
+    if access == Access::Change {
+        let loops = loops_on(device);
+        if !loops.is_empty() {
+            return Err(OpenError::InUse {
+                path: path(),
+                by: format!("below {}", loops.join(", ")),
+            });
+        }
+        let is_read_only = queue.region().is_read_only();
+        if is_read_only.map_err(|source| OpenError::Io { path: path(), source })? {
+            return Err(OpenError::ReadOnly { path: path() });
+        }
+    }
+    let command_bytes = whole_blocks(queue.namespace().command_bytes_max);
+    let limits = Limits {
+        size_bytes: disk.bytes,
+        block_bytes: disk.block_bytes,
+        command_bytes,
+        erase_bytes: 0,
+    };
+    let call_bytes = command_bytes * u64::from(nvme::DEPTH);
+    let storage = FileStorage::of(file, limits);
+    Ok(FileStorage { namespace: Some(disk), call_bytes, ..storage })
+}
+
 fn open_chardisk(path: &Path, access: Access) -> Result<FileStorage, OpenError> {
     let at = |source| OpenError::Io { path: path.into(), source };
     let file = open_alone(path, access).map_err(|error| match error.kind() {
@@ -194,7 +250,7 @@ fn open_chardisk(path: &Path, access: Access) -> Result<FileStorage, OpenError> 
         Some(libc::ENOTTY | libc::EINVAL) => OpenError::Kind { path: path.into() },
         _ => at(error),
     })?;
-    if info.capabilities & chardisk::HAS_REGIONS != 0 {
+    if info.has_regions {
         return Err(OpenError::Regions { path: path.into() });
     }
     let shortest = info.command_bytes_max.min(info.bg_command_bytes_max);
@@ -261,7 +317,10 @@ impl Storage for FileStorage {
         let mut at = offset;
         for piece in buffer.chunks_mut(self.call_bytes as usize) {
             self.commands.reads += self.count(piece.len());
-            self.file.read_exact_at(piece, at)?;
+            match self.queue() {
+                Some(queue) => queue.read_into(at, piece)?,
+                None => self.file.read_exact_at(piece, at)?,
+            }
             at += piece.len() as u64;
         }
         Ok(())
@@ -271,7 +330,10 @@ impl Storage for FileStorage {
         let mut at = offset;
         for piece in bytes.chunks(self.call_bytes as usize) {
             self.commands.writes += self.count(piece.len());
-            self.file.write_all_at(piece, at)?;
+            match self.queue() {
+                Some(queue) => queue.write_from(at, piece)?,
+                None => self.file.write_all_at(piece, at)?,
+            }
             at += piece.len() as u64;
         }
         Ok(())
@@ -279,7 +341,10 @@ impl Storage for FileStorage {
 
     fn flush(&mut self) -> io::Result<()> {
         self.commands.flushes += 1;
-        self.file.sync_data()
+        match self.queue() {
+            Some(queue) => queue.flush(),
+            None => self.file.sync_data(),
+        }
     }
 
     fn limits(&self) -> Limits {

@@ -4,7 +4,6 @@
 
 mod access;
 mod aliases;
-mod chardisk;
 pub mod file;
 
 use std::io;
