@@ -14,6 +14,7 @@ use steadyio_core::device_name;
 
 use crate::chardisk::{self, Info, Region};
 use crate::mapping::Mapping;
+use crate::nvme::order::{Level, Order};
 use crate::nvme::region::{self, Part, Region as NvmeRegion, RegionError};
 use crate::nvme::{self, Queue};
 
@@ -63,14 +64,17 @@ impl Disk {
         let (given, part) = &region::split(given)?;
         let path = &*device_name::path_of(given)?;
         let failed = |source| DiskError::Open { path: path.into(), source };
-        let kind = match std::fs::metadata(path) {
+        let meta = match std::fs::metadata(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            found => found.ok().map(|meta| meta.file_type()),
+            found => found.ok(),
         };
         let mut options = OpenOptions::new();
         options.read(true).write(writes);
-        if kind.is_some_and(|kind| kind.is_char_device()) {
-            let file = options.open(path).map_err(failed)?;
+        if let Some(meta) = meta.filter(|meta| meta.file_type().is_char_device()) {
+            let file = options.open(path).map_err(|source| match nvme::is_namespace(&meta) {
+                true => DiskError::NoNamespace { path: path.into(), error: source },
+                false => failed(source),
+            })?;
             return Disk::of_character(file, path, *part, writes);
         }
         if *part != Part::Whole {
@@ -106,6 +110,13 @@ impl Disk {
         let bytes = region.bytes().map_err(failed)?;
         let queue = Queue::new(&file, &namespace, Arc::new(region)).map_err(failed)?;
         Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Nvme(Box::new(queue)) })
+    }
+
+    /// Gives NVMe commands of a level their place in an order. For other devices the kernel has one.
+    pub fn set_order(&mut self, order: &Arc<Order>, level: Level) {
+        if let DiskKind::Nvme(queue) = &mut self.kind {
+            queue.set_order(order.clone(), level);
+        }
     }
 
     /// Makes all earlier writes durable.

@@ -7,6 +7,7 @@
 //! of them in flight. Identify data and opcodes: NVM Express Base and NVM Command Set Specification 2.0. Before Linux 6.2 the
 //! kernel requires CAP_SYS_ADMIN for each command; later the permissions of the node decide.
 
+pub mod order;
 pub mod region;
 
 use std::cell::RefCell;
@@ -24,6 +25,7 @@ use rustix::ioctl::{Opcode, opcode as number};
 use serde::Serialize;
 use steadyio_core::device::Device;
 
+use self::order::{Call, Level, Order};
 use self::region::Region;
 use crate::mapping::Mapping;
 
@@ -198,6 +200,8 @@ pub struct Queue {
     region: Arc<Region>,
     /// Whether all memory of transfers is the fixed buffer.
     is_fixed: bool,
+    /// Who else sends commands in this process, and the level of this queue's calls.
+    order: Option<(Arc<Order>, Level)>,
 }
 
 impl std::fmt::Debug for Queue {
@@ -211,7 +215,7 @@ impl Queue {
     pub fn new(file: &File, namespace: &Namespace, region: Arc<Region>) -> io::Result<Queue> {
         let ring = IoUring::builder().build(DEPTH)?;
         let (fd, namespace) = (Fd(file.as_raw_fd()), namespace.clone());
-        Ok(Queue { ring: RefCell::new(ring), fd, namespace, region, is_fixed: false })
+        Ok(Queue { ring: RefCell::new(ring), fd, namespace, region, is_fixed: false, order: None })
     }
 
     /// Makes a queue for the same part, with memory that the kernel pins once, and that must live
@@ -219,7 +223,7 @@ impl Queue {
     /// after the command's start than a request takes.
     pub fn with_fixed(&self, file: &File, memory: &Mapping) -> io::Result<Queue> {
         let queue = Queue::new(file, &self.namespace, self.region.clone())?;
-        let command_bytes = self.namespace.command_bytes_max as usize;
+        let command_bytes = self.command_bytes();
         let buffer = |at| libc::iovec {
             iov_base: memory.as_ptr().wrapping_add(at).cast(),
             iov_len: command_bytes.min(memory.bytes() - at),
@@ -227,7 +231,24 @@ impl Queue {
         let buffers: Vec<_> = (0..memory.bytes()).step_by(command_bytes).map(buffer).collect();
         // SAFETY: the caller drops the queue before the memory.
         unsafe { queue.ring.borrow().submitter().register_buffers(&buffers) }?;
-        Ok(Queue { is_fixed: true, ..queue })
+        Ok(Queue { is_fixed: true, order: self.order.clone(), ..queue })
+    }
+
+    /// Gives all later calls their place in an order, which queues of other threads share.
+    pub fn set_order(&mut self, order: Arc<Order>, level: Level) {
+        self.order = Some((order, level));
+    }
+
+    /// The longest command of this queue's level.
+    fn command_bytes(&self) -> usize {
+        let Namespace { command_bytes_max: most, block_bytes, .. } = self.namespace;
+        match &self.order {
+            Some((order, Level::Background)) => {
+                let bytes = most.min(order.limits().background_bytes);
+                (bytes - bytes % block_bytes).max(block_bytes) as usize
+            }
+            _ => most as usize,
+        }
     }
 
     /// The properties of the namespace.
@@ -284,7 +305,7 @@ impl Queue {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let start = self.region.place(writes, offset, bytes as u64)?;
-        let command_bytes = self.namespace.command_bytes_max as usize;
+        let command_bytes = self.command_bytes();
         let pieces = (0..bytes).step_by(command_bytes).map(|at| {
             let bytes = command_bytes.min(bytes - at);
             let block = (start + at as u64) / block_bytes;
@@ -322,11 +343,16 @@ impl Queue {
         mut commands: impl Iterator<Item = (Option<u16>, Command)>,
     ) -> io::Result<()> {
         let ring = &mut *self.ring.borrow_mut();
-        let (mut in_flight, mut outcome) = (0, Ok(()));
+        let mut call = Call::new(self.order.as_ref().map(|(order, level)| (&**order, *level)));
+        let (mut in_flight, mut next, mut outcome) = (0, commands.next(), Ok(()));
         loop {
             while in_flight < DEPTH && outcome.is_ok() {
-                let Some((buffer, command)) = commands.next() else { break };
+                let Some((buffer, command)) = next else { break };
+                if !call.start() {
+                    break;
+                }
                 self.push(ring, command, buffer)?;
+                next = commands.next();
                 in_flight += 1;
             }
             if in_flight == 0 {
@@ -338,6 +364,7 @@ impl Queue {
             }
             for done in ring.completion() {
                 in_flight -= 1;
+                call.end();
                 outcome = outcome.and(ended(done.result()));
             }
         }

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::ensure;
@@ -11,7 +12,9 @@ use clap::ValueEnum;
 use serde_json::json;
 use steadyio_core::diagnostic;
 use steadyio_core::histogram::Histogram;
+use steadyio_direct::beside::{Beside, Reading};
 use steadyio_direct::disk::Disk;
+use steadyio_direct::nvme::order::{Level, Limits, Order};
 use steadyio_direct::timing::{Load, Way, measure};
 
 use crate::exit::{Failure, Status};
@@ -49,6 +52,14 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     count: u64,
+    /// Read with this many threads of the idle class meanwhile; use `ionice -c 1` to measure calls of
+    /// a higher level
+    #[arg(long, value_name = "N", default_value_t = 0,
+          value_parser = clap::value_parser!(u64).range(0..=64))]
+    background: u64,
+    /// Number of bytes per background call
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "512K")]
+    background_size: u64,
     /// Seed of the random offsets
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -68,20 +79,58 @@ enum Op {
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let writes = arguments.op == Op::Write;
-    let disk = super::open(&arguments.device, writes)?;
+    let mut disk = super::open(&arguments.device, writes)?;
     let (start, range_bytes) = part(arguments, &disk).map_err(Failure::with(Status::Usage))?;
-    let bytes = check_size(arguments, &disk, range_bytes).map_err(Failure::with(Status::Usage))?;
+    let sizes = [("--size", arguments.size), ("--background-size", arguments.background_size)];
+    // Without background readers their size does not matter.
+    for (key, size) in &sizes[..if arguments.background > 0 { 2 } else { 1 }] {
+        check_size((key, *size), &disk, range_bytes).map_err(Failure::with(Status::Usage))?;
+    }
+    let bytes = arguments.size as usize;
     let consent = arguments.destroy_data.as_deref();
     let claim = writes.then(|| super::allow_writes(&disk, &arguments.device, consent));
     let _claim = claim.transpose()?;
     let Arguments { count, seed, .. } = *arguments;
     let load = Load { writes, bytes, start, range_bytes, count, seed };
+    let beside = start_background(arguments, &mut disk, &load)?;
     let mut found = Vec::new();
     for way in [Way::Plain, Way::Registered] {
         found.push((way.word(&disk), one(arguments, &disk, way, &load)?));
     }
-    print(&if arguments.json { document(arguments, &load, &found) } else { table(&found) })?;
+    let mib_s = beside.map(Beside::finish).transpose().map_err(Failure::with(Status::Failed))?;
+    let text = match arguments.json {
+        true => document(arguments, &load, &found, mib_s),
+        false => {
+            table(&found)
+                + &mib_s.map_or(String::new(), |mib_s| {
+                    format!("{} in the background: {mib_s:.1} MiB/s\n", arguments.background)
+                })
+        }
+    };
+    print(&text)?;
     Ok(Status::Done)
+}
+
+/// Starts the background readers, and gives the measured calls the level of this thread.
+fn start_background(
+    arguments: &Arguments,
+    disk: &mut Disk,
+    load: &Load,
+) -> Result<Option<Beside>, Failure> {
+    if arguments.background == 0 {
+        return Ok(None);
+    }
+    let order = Arc::new(Order::new(Limits::default()));
+    disk.set_order(&order, Level::of_caller());
+    let reading = Reading {
+        bytes: arguments.background_size as usize,
+        start: load.start,
+        range_bytes: load.range_bytes,
+        seed: load.seed,
+    };
+    Beside::start(&arguments.device, arguments.background, reading, &order)
+        .map(Some)
+        .map_err(Failure::with(Status::Usage))
 }
 
 /// The offset and length of the measured part.
@@ -93,14 +142,14 @@ fn part(arguments: &Arguments, disk: &Disk) -> anyhow::Result<(u64, u64)> {
     Ok((start, bytes))
 }
 
-fn check_size(arguments: &Arguments, disk: &Disk, range_bytes: u64) -> anyhow::Result<usize> {
-    let (size, unit) = (arguments.size, disk.block_bytes);
+fn check_size((key, size): (&str, u64), disk: &Disk, range_bytes: u64) -> anyhow::Result<()> {
+    let unit = disk.block_bytes;
     ensure!(
         size > 0 && size % unit == 0 && size <= BYTES_MAX.min(range_bytes),
-        "--size {size}: must be a multiple of the device's {unit} bytes, up to {}",
+        "{key} {size}: must be a multiple of the device's {unit} bytes, up to {}",
         BYTES_MAX.min(range_bytes)
     );
-    Ok(size as usize)
+    Ok(())
 }
 
 fn one(arguments: &Arguments, disk: &Disk, way: Way, load: &Load) -> Result<Histogram, Failure> {
@@ -129,7 +178,12 @@ fn table(found: &[(&str, Histogram)]) -> String {
     align(&rows, &[0])
 }
 
-fn document(arguments: &Arguments, load: &Load, found: &[(&str, Histogram)]) -> String {
+fn document(
+    arguments: &Arguments,
+    load: &Load,
+    found: &[(&str, Histogram)],
+    background_mib_s: Option<f64>,
+) -> String {
     let one = |(way, histogram): &(&str, Histogram)| {
         json!({
             "way": way,
@@ -146,6 +200,11 @@ fn document(arguments: &Arguments, load: &Load, found: &[(&str, Histogram)]) -> 
         "offset": load.start,
         "range_bytes": load.range_bytes,
         "seed": arguments.seed,
+        "background": background_mib_s.map(|mib_s| json!({
+            "callers": arguments.background,
+            "bytes": arguments.background_size,
+            "mib_s": mib_s,
+        })),
         "results": found.iter().map(one).collect::<Vec<_>>(),
     });
     format!("{document:#}\n")
