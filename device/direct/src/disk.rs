@@ -119,6 +119,16 @@ impl Disk {
         }
     }
 
+    /// Lets the kernel pin memory once for all NVMe transfers to and from its start. Without the right
+    /// to lock so much, it pins it for each.
+    pub fn fix(&mut self, memory: &Arc<Mapping>) {
+        if let DiskKind::Nvme(queue) = &mut self.kind {
+            if let Ok(fixed) = queue.with_fixed(&self.file, memory) {
+                **queue = fixed;
+            }
+        }
+    }
+
     /// Makes all earlier writes durable.
     pub fn flush(&self) -> io::Result<()> {
         match &self.kind {

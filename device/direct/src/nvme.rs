@@ -198,8 +198,8 @@ pub struct Queue {
     fd: Fd,
     namespace: Namespace,
     region: Arc<Region>,
-    /// Whether all memory of transfers is the fixed buffer.
-    is_fixed: bool,
+    /// The memory that the kernel pinned once; other memory is pinned for each command.
+    fixed: Option<Arc<Mapping>>,
     /// Who else sends commands in this process, and the level of this queue's calls.
     order: Option<(Arc<Order>, Level)>,
 }
@@ -215,13 +215,13 @@ impl Queue {
     pub fn new(file: &File, namespace: &Namespace, region: Arc<Region>) -> io::Result<Queue> {
         let ring = IoUring::builder().build(DEPTH)?;
         let (fd, namespace) = (Fd(file.as_raw_fd()), namespace.clone());
-        Ok(Queue { ring: RefCell::new(ring), fd, namespace, region, is_fixed: false, order: None })
+        Ok(Queue { ring: RefCell::new(ring), fd, namespace, region, fixed: None, order: None })
     }
 
-    /// Makes a queue for the same part, with memory that the kernel pins once, and that must live
-    /// longer. Each command has a separate buffer, because Linux 6.1 rejects one with more pages
-    /// after the command's start than a request takes.
-    pub fn with_fixed(&self, file: &File, memory: &Mapping) -> io::Result<Queue> {
+    /// Makes a queue for the same part, with memory that the kernel pins once. Each command has a
+    /// separate buffer, because Linux 6.1 rejects one with more pages after the command's start than
+    /// a request takes.
+    pub fn with_fixed(&self, file: &File, memory: &Arc<Mapping>) -> io::Result<Queue> {
         let queue = Queue::new(file, &self.namespace, self.region.clone())?;
         let command_bytes = self.command_bytes();
         let buffer = |at| libc::iovec {
@@ -229,14 +229,16 @@ impl Queue {
             iov_len: command_bytes.min(memory.bytes() - at),
         };
         let buffers: Vec<_> = (0..memory.bytes()).step_by(command_bytes).map(buffer).collect();
-        // SAFETY: the caller drops the queue before the memory.
+        // SAFETY: the queue owns a share of the memory, and drops it after the ring.
         unsafe { queue.ring.borrow().submitter().register_buffers(&buffers) }?;
-        Ok(Queue { is_fixed: true, order: self.order.clone(), ..queue })
+        Ok(Queue { fixed: Some(memory.clone()), order: self.order.clone(), ..queue })
     }
 
     /// Gives all later calls their place in an order, which queues of other threads share.
     pub fn set_order(&mut self, order: Arc<Order>, level: Level) {
         self.order = Some((order, level));
+        // Its buffers are as long as another level's commands.
+        self.fixed = None;
     }
 
     /// The longest command of this queue's level.
@@ -277,14 +279,12 @@ impl Queue {
 
     /// Fills the memory from this offset of the region.
     pub fn read_into(&self, offset: u64, memory: &mut [u8]) -> io::Result<()> {
-        assert!(!self.is_fixed);
         // SAFETY: the slice has this many bytes, and outlives the call.
         unsafe { self.run(false, offset, memory.as_mut_ptr(), memory.len()) }
     }
 
     /// Writes the bytes to this offset of the region.
     pub fn write_from(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        assert!(!self.is_fixed);
         // SAFETY: as above; the drive only reads the memory.
         unsafe { self.run(true, offset, bytes.as_ptr().cast_mut(), bytes.len()) }
     }
@@ -324,7 +324,8 @@ impl Queue {
                 ..Command::default()
             }
         });
-        let buffer = |index| self.is_fixed.then_some(index);
+        let is_fixed = self.fixed.as_ref().is_some_and(|fixed| fixed.as_ptr() == memory);
+        let buffer = |index| is_fixed.then_some(index);
         self.complete_all((0..).map(buffer).zip(pieces))
     }
 

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::Instant;
 
 use io_uring::types::Fd;
@@ -62,7 +63,7 @@ pub fn measure(
     stop: &Interrupt,
     tick: &mut dyn FnMut(u64),
 ) -> io::Result<Histogram> {
-    let memory = Mapping::anonymous(load.bytes)?;
+    let memory = Arc::new(Mapping::anonymous(load.bytes)?);
     match (way, &disk.kind) {
         (Way::Plain, _) => run(load, stop, tick, |offset| match load.writes {
             true => disk.write(offset, &memory, load.bytes),

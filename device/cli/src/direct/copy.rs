@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
@@ -55,14 +56,15 @@ pub struct WriteArguments {
 
 pub fn read(arguments: &ReadArguments) -> Result<Status, Failure> {
     let ReadArguments { device, file, offset, .. } = arguments;
-    let disk = super::open(device, false)?;
+    let mut disk = super::open(device, false)?;
     let (offset, rest) = super::rest(&disk, *offset, false);
     let bytes = arguments.bytes.unwrap_or(rest);
     super::check_range(&disk, device, (offset, bytes), false)
         .map_err(Failure::with(Status::Usage))?;
-    let stop = super::stop()?;
+    let (stop, memory) = (super::stop()?, memory_for(&mut disk)?);
+    let range = (offset, bytes);
     if file.as_os_str() == "-" {
-        read_to(&disk, device, offset, bytes, &mut io::stdout().lock(), &stop)?;
+        read_to(&disk, &memory, device, range, &mut io::stdout().lock(), &stop)?;
         return Ok(Status::Done);
     }
     let named = || file.display().to_string();
@@ -72,7 +74,7 @@ pub fn read(arguments: &ReadArguments) -> Result<Status, Failure> {
     };
     let new = tempfile::NamedTempFile::new_in(folder).with_context(named);
     let mut new = new.map_err(Failure::with(Status::Usage))?;
-    read_to(&disk, device, offset, bytes, new.as_file_mut(), &stop)?;
+    read_to(&disk, &memory, device, range, new.as_file_mut(), &stop)?;
     new.as_file().sync_all().with_context(named).map_err(Failure::with(Status::Failed))?;
     new.persist(file).with_context(named).map_err(Failure::with(Status::Failed))?;
     Ok(Status::Done)
@@ -80,14 +82,14 @@ pub fn read(arguments: &ReadArguments) -> Result<Status, Failure> {
 
 fn read_to(
     disk: &Disk,
+    memory: &Mapping,
     device: &Path,
-    offset: u64,
-    bytes: u64,
+    range: (u64, u64),
     to: &mut dyn Write,
     stop: &Interrupt,
 ) -> Result<(), Failure> {
     let mut chunk = vec![0; CHUNK];
-    in_chunks(offset, bytes, device, stop, |place, length, memory| {
+    in_chunks(range, device, stop, |place, length| {
         disk.read(place, memory, length)?;
         memory.copy_out(0, &mut chunk[..length]);
         to.write_all(&chunk[..length])
@@ -97,17 +99,17 @@ fn read_to(
 pub fn write(arguments: &WriteArguments) -> Result<Status, Failure> {
     let WriteArguments { device, file, offset, destroy_data } = arguments;
     let (mut from, bytes) = open_source(file).map_err(Failure::with(Status::Usage))?;
-    let disk = super::open(device, true)?;
+    let mut disk = super::open(device, true)?;
     super::check_range(&disk, device, (*offset, bytes), true)
         .with_context(|| file.display().to_string())
         .map_err(Failure::with(Status::Usage))?;
     let _claim = super::allow_writes(&disk, device, destroy_data.as_deref())?;
-    let stop = super::stop()?;
+    let (stop, memory) = (super::stop()?, memory_for(&mut disk)?);
     let mut chunk = vec![0; CHUNK];
-    in_chunks(*offset, bytes, device, &stop, |place, length, memory| {
+    in_chunks((*offset, bytes), device, &stop, |place, length| {
         from.read_exact(&mut chunk[..length])?;
         memory.copy_in(0, &chunk[..length]);
-        disk.write(place, memory, length)
+        disk.write(place, &memory, length)
     })?;
     disk.flush().map_err(|error| super::at(device, offset + bytes, error))?;
     Ok(Status::Done)
@@ -121,15 +123,20 @@ fn open_source(path: &Path) -> anyhow::Result<(File, u64)> {
     Ok((file, meta.len()))
 }
 
+fn memory_for(disk: &mut Disk) -> Result<Arc<Mapping>, Failure> {
+    let memory = Mapping::anonymous(CHUNK).map_err(Failure::with(Status::Failed))?;
+    let memory = Arc::new(memory);
+    disk.fix(&memory);
+    Ok(memory)
+}
+
 /// Calls a function for each chunk, with its place and length. A failure names the place.
 fn in_chunks(
-    offset: u64,
-    bytes: u64,
+    (offset, bytes): (u64, u64),
     device: &Path,
     stop: &Interrupt,
-    mut call: impl FnMut(u64, usize, &Mapping) -> io::Result<()>,
+    mut call: impl FnMut(u64, usize) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let memory = Mapping::anonymous(CHUNK).map_err(Failure::with(Status::Failed))?;
     let (begun, mut pace) = (Instant::now(), Pace::new());
     let mut done = 0;
     while done < bytes {
@@ -139,8 +146,7 @@ fn in_chunks(
             return Err(Failure { source: interrupted.source.context(text), ..interrupted });
         }
         let length = (bytes - done).min(CHUNK as u64) as usize;
-        call(offset + done, length, &memory)
-            .map_err(|error| super::at(device, offset + done, error))?;
+        call(offset + done, length).map_err(|error| super::at(device, offset + done, error))?;
         done += length as u64;
         if pace.is_due(begun.elapsed()) {
             diagnostic!("steady: {} of {} MiB", done >> 20, bytes >> 20);
