@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the device that a user names, with the same rule for all commands, options and libraries.
 //!
-//! A word without a slash is a name of the kernel (`mmcblk0`, `mmcblk0p2`, `chardisk0`, `ng0n1`), or
-//! the name of a link to a device in `/dev`. Anything with a slash is a path: a node, or a link to one
-//! (`/dev/disk/by-id/...`). Where a disk is needed, a partition stands for its disk, which
+//! A word without a slash is a name of the kernel (`mmcblk0`, `mmcblk0p2`, `chardisk0`, `ng0n1`),
+//! or the name of a link to a device in `/dev`. Anything with a slash is a path: a node, or a link
+//! to one (`/dev/disk/by-id/...`). Where a disk is needed, a partition stands for its disk, which
 //! [`Found::disk_note`] reports.
 
 use std::fs;

@@ -112,15 +112,16 @@ impl Disk {
         Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Nvme(Box::new(queue)) })
     }
 
-    /// Gives NVMe commands of a level their place in an order. For other devices the kernel has one.
+    /// Gives NVMe commands of a level their place in an order. For other devices the kernel has
+    /// one.
     pub fn set_order(&mut self, order: &Arc<Order>, level: Level) {
         if let DiskKind::Nvme(queue) = &mut self.kind {
             queue.set_order(order.clone(), level);
         }
     }
 
-    /// Lets the kernel pin memory once for all NVMe transfers to and from its start. Without the right
-    /// to lock so much, it pins it for each.
+    /// Lets the kernel pin memory once for all NVMe transfers to and from its start. Without the
+    /// right to lock so much, it pins it for each.
     pub fn fix(&mut self, memory: &Arc<Mapping>) {
         if let DiskKind::Nvme(queue) = &mut self.kind {
             if let Ok(fixed) = queue.with_fixed(&self.file, memory) {

@@ -4,8 +4,9 @@
 //! I/O scheduler. `disk` uses it.
 //!
 //! A call must be within a [`region`]. It is cut into commands that the drive accepts, with several
-//! of them in flight. Identify data and opcodes: NVM Express Base and NVM Command Set Specification 2.0. Before Linux 6.2 the
-//! kernel requires CAP_SYS_ADMIN for each command; later the permissions of the node decide.
+//! of them in flight. Identify data and opcodes: NVM Express Base and NVM Command Set Specification
+//! 2.0. Before Linux 6.2 the kernel requires CAP_SYS_ADMIN for each command; later the permissions
+//! of the node decide.
 
 pub mod order;
 pub mod region;
@@ -219,8 +220,8 @@ impl Queue {
     }
 
     /// Makes a queue for the same part, with memory that the kernel pins once. Each command has a
-    /// separate buffer, because Linux 6.1 rejects one with more pages after the command's start than
-    /// a request takes.
+    /// separate buffer, because Linux 6.1 rejects one with more pages after the command's start
+    /// than a request takes.
     pub fn with_fixed(&self, file: &File, memory: &Arc<Mapping>) -> io::Result<Queue> {
         let queue = Queue::new(file, &self.namespace, self.region.clone())?;
         let command_bytes = self.command_bytes();

@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The elements of a paper: what it says, where our value is read, and within what it must lie.
 
-Files are experiments/papers/NAME.toml, schema "steadyio.paper/1"; docs/reference/papers.md has the
-keys. Loading is strict, as of figures.
+Files are experiments/papers/NAME.toml, schema "steadyio.paper/1". Loading is strict, as of figures.
+`name`, `short` and `title` name the paper, `[fitted_to]` the files (NAME = path) with inputs of a
+fit. Each `[[element]]` has
+
+- `n`, `what`, `section`: its number, what it is, and where the paper has it;
+- `paper`: the number, `[low, high]`, or what the paper says in words; `unit` of its and our number;
+- `within_percent` [20]: how far ours may be from a number; `min`, `max`: limits next to words;
+- `ours`: one or more tables of paper_value.py; every number must be within the limits;
+- `fit`: `["NAME: text"]`, inputs in `[fitted_to]` that decide it; required if the number is one;
+- `verdict`, `because`: `different`, `not reproduced` or `not attempted`, and the reason. Without
+  them it is reproduced, or fitted if it has a `fit`. A number with limits must then lie in them,
+  and outside of them if there is a verdict;
+- `spec`: what measures it.
 """
 
 from __future__ import annotations

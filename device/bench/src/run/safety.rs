@@ -3,8 +3,8 @@
 //!
 //! It makes two checks, in this order. Is the device in use? An exclusive open fails for anything
 //! mounted, swapped to or stacked upon, and keeps others out while it is held; sysfs shows loop
-//! devices. No option overrides this. Does it hold data? Partitions and known signatures show it; the user can consent to their
-//! loss by name.
+//! devices. No option overrides this. Does it hold data? Partitions and known signatures show it;
+//! the user can consent to their loss by name.
 
 use std::io;
 use std::os::fd::OwnedFd;

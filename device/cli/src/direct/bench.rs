@@ -52,8 +52,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     count: u64,
-    /// Read with this many threads of the idle class meanwhile; use `ionice -c 1` to measure calls of
-    /// a higher level
+    /// Read with this many threads of the idle class meanwhile; use `ionice -c 1` to measure calls
+    /// of a higher level
     #[arg(long, value_name = "N", default_value_t = 0,
           value_parser = clap::value_parser!(u64).range(0..=64))]
     background: u64,

@@ -28,8 +28,9 @@ was changed); 3 memory rejected for every use (buffer); 130 interrupted.";
 
 /// Read, write and measure a device without the page cache; bind cards to chario
 ///
-/// DEVICE is /dev/chardiskN of the module chario, /dev/ngXnY of an NVMe drive, or a block device, which
-/// is opened with O_DIRECT. /dev/ngXnY@p2 is a partition, and /dev/ngXnY@1M+64M or @0+1Mro a range.
+/// DEVICE is /dev/chardiskN of the module chario, /dev/ngXnY of an NVMe drive, or a block device,
+/// which is opened with O_DIRECT. /dev/ngXnY@p2 is a partition, and /dev/ngXnY@1M+64M or @0+1Mro a
+/// range.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {

@@ -10,11 +10,12 @@
 //! In reading order: [`wire`] (numbers and records), [`definitions`] (schemas and channels),
 //! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (for the
 //! summary), [`compression`], [`encoder`]. For reading: [`scan`] decodes a block, [`digest`] sums
-//! the contents of blocks, and [`evidence`] computes the expected contents. `follow` goes from block
-//! to block, [`sealed`] checks a tail, [`recover`] decides and completes. [`files`] does so for
-//! directories, whose names [`names`] sets. [`resume`] continues a segment; [`reading`] is for
-//! readers of messages, and [`cursor`] for those behind a running recorder. [`sectors`] reads around
-//! sectors that a device cannot read. Only [`storage`], [`files`] and [`names`] access files.
+//! the contents of blocks, and [`evidence`] computes the expected contents. `follow` goes from
+//! block to block, [`sealed`] checks a tail, [`recover`] decides and completes. [`files`] does so
+//! for directories, whose names [`names`] sets. [`resume`] continues a segment; [`reading`] is for
+//! readers of messages, and [`cursor`] for those behind a running recorder. [`sectors`] reads
+//! around sectors that a device cannot read. Only [`storage`], [`files`] and [`names`] access
+//! files.
 
 pub mod account;
 mod chunk;
