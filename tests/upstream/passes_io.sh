@@ -3,7 +3,9 @@
 # DESCRIPTION: after each patch of the series k2 can be chosen, keeps data and loses no request
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# shellcheck source=../kernel/lib.sh
 . "$STEADY_TESTS/lib.sh"
+# shellcheck source=../kernel/lib_declared.sh
 . "$STEADY_TESTS/lib_declared.sh"
 set -e
 
