@@ -37,8 +37,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 // The modules that all commands share are also reachable through `crate`.
-use steadyio_command::{bench, exit, output, progress, quantity, record_file, table, with};
-use steadyio_core::diagnostic;
+use steadyio_command::{bench, exit, output, progress, record_file, table, with};
+use steadyio_core::{diagnostic, quantity};
 
 /// Measure, trace and bound storage latency on Linux
 #[derive(Parser)]

@@ -26,6 +26,7 @@ pub mod kworkers;
 pub mod latency;
 pub mod memory;
 pub mod occupied;
+pub mod quantity;
 pub mod random;
 pub mod range;
 pub mod scheduling;

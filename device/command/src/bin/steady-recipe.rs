@@ -16,9 +16,9 @@ use steadyio_bench::recording::session::{CallerConfig, Plan};
 use steadyio_command::bench::record_file;
 use steadyio_command::exit::{Failure, Status};
 use steadyio_command::output::print;
-use steadyio_command::quantity::{duration, size};
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
+use steadyio_core::quantity::{duration, size};
 use steadyio_recorder::config::{ChannelConfig, RecorderConfig};
 use steadyio_recorder::source::Periodic;
 

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use steadyio_core::device::Device;
 use steadyio_core::device_name;
+use steadyio_core::quantity::size;
 
 /// `linux/fs.h`
 const BLKROGET: libc::c_ulong = 0x125E;
 const SECTOR_BYTES: u64 = 512;
-const UNITS: [(char, u64); 4] = [('K', 1 << 10), ('M', 1 << 20), ('G', 1 << 30), ('T', 1 << 40)];
 
 /// The part of a namespace that a user names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,19 +79,12 @@ fn parse(text: &str) -> Option<Part> {
         None => (text, false),
     };
     let (start, bytes) = range.split_once('+')?;
-    let (start, bytes) = (number(start)?, number(bytes)?);
+    let (start, bytes) = (size(start).ok()?, size(bytes).ok()?);
     (bytes > 0 && start.checked_add(bytes).is_some()).then_some(Part::Range {
         start,
         bytes,
         read_only,
     })
-}
-
-fn number(text: &str) -> Option<u64> {
-    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(*unit));
-    let (digits, factor) = unit.map_or((text, 1), |(_, factor)| (&text[..text.len() - 1], *factor));
-    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| digits.parse::<u64>().ok()?.checked_mul(factor))?
 }
 
 /// The accessible part of a namespace.

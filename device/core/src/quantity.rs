@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-const SIZES: [(&str, u64); 11] = [
+const SIZES: [(&str, u64); 14] = [
     ("", 1),
     ("K", 1 << 10),
     ("KiB", 1 << 10),
@@ -11,10 +11,13 @@ const SIZES: [(&str, u64); 11] = [
     ("MiB", 1 << 20),
     ("G", 1 << 30),
     ("GiB", 1 << 30),
+    ("T", 1 << 40),
+    ("TiB", 1 << 40),
     ("kB", 1_000),
     ("KB", 1_000),
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
 ];
 
 const TIMES: [(&str, u64); 6] = [
@@ -35,8 +38,9 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// Parses a whole number with a unit. 16384, 16K and 16KiB are the same; 16kB is less.
 pub fn size(text: &str) -> Result<u64, String> {
-    scaled(text, &SIZES)
-        .ok_or_else(|| "must be a whole number, with K, M, G (or KiB ..), or kB, MB, GB".into())
+    scaled(text, &SIZES).ok_or_else(|| {
+        "must be a whole number, with K, M, G, T (or KiB ..), or kB, MB, GB, TB".into()
+    })
 }
 
 /// Parses a whole number with a unit.
