@@ -14,7 +14,7 @@ use serde_json::Value;
 use steadyio_bench::recording::recipe::RECIPES;
 use steadyio_testing::{alone_on_this_machine, is_root, skip, valid_json};
 
-const SCHEMA: &str = "recording-1.schema.json";
+const SCHEMA: &str = include_str!("../../../docs/spec/recording-1.schema.json");
 
 fn recipe(name: &str, dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steady-recipe"));

@@ -10,7 +10,6 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use steadyio_testing::LoopDisk;
-pub use steadyio_testing::valid_json;
 
 pub const DISK_MIB: u64 = 64;
 
@@ -66,4 +65,10 @@ pub fn stderr(output: &Output) -> String {
 /// The bench record on standard output, checked against the published schema.
 pub fn valid_record(output: &Output) -> Value {
     valid_json(output, "bench-record-1.schema.json")
+}
+
+/// The JSON on standard output, checked against a schema in docs/spec.
+pub fn valid_json(output: &Output, schema: &str) -> Value {
+    let text = fs::read_to_string(Path::new("../../docs/spec").join(schema)).expect("schema");
+    steadyio_testing::valid_json(output, &text)
 }
