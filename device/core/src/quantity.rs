@@ -64,7 +64,7 @@ mod tests {
         {
             assert_eq!(size(text), Ok(bytes));
         }
-        for text in ["", "K", "1.5K", "-1", "1T", "99999999999999999999", "18014398509481985K"] {
+        for text in ["", "K", "1.5K", "-1", "1P", "99999999999999999999", "18014398509481985K"] {
             assert!(size(text).is_err(), "{text}");
         }
     }
