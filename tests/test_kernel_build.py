@@ -188,6 +188,16 @@ def test_ctrl_c_lets_a_command_in_the_root_end_its_work(tmp_path: Path) -> None:
     assert (tmp_path / "ended").exists()
 
 
+def test_ctrl_c_at_the_end_of_a_command_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_gone(*_: int) -> None:
+        raise ProcessLookupError
+
+    monkeypatch.setattr(os, "kill", is_gone)
+    inside = build_sandbox(build_root().path, [])
+    with pytest.raises(KeyboardInterrupt), start_inside(inside, ["sleep", "0.2"]):
+        raise KeyboardInterrupt
+
+
 def test_a_command_in_the_root_has_its_own_exit_status() -> None:
     with start_inside(build_sandbox(build_root().path, []), ["sh", "-c", "exit 7"]) as started:
         started.communicate()

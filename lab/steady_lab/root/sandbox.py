@@ -156,7 +156,9 @@ def start_inside(inside: Sequence[str], command: Sequence[str]) -> Iterator[subp
         info = os.read(read_end, 4096)
         while info and started.poll() is None:
             # Again each second: until the shell has set its trap, the signal is ignored.
-            os.kill(json.loads(info)["child-pid"], signal.SIGTERM)
+            # The command may have ended, and bwrap not yet.
+            with suppress(ProcessLookupError):
+                os.kill(json.loads(info)["child-pid"], signal.SIGTERM)
             with suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
                 started.communicate(timeout=1)
         raise
