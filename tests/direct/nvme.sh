@@ -138,5 +138,5 @@ mount ${disk}p2 /run/mounted 2>/dev/null && fail "mounted under a writer"
 kill -TERM $writer
 wait $writer || true
 filled 13 d 4
-e2fsck -fn ${disk}p1 >/dev/null || fail "the file system beside it"
+e2fsck -fn ${disk}p1 >/dev/null || fail "the file system next to it"
 echo "all done"

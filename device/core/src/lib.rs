@@ -9,7 +9,7 @@
 //! [`memory`] allocates memory without page faults. [`scheduling`] makes a thread real-time,
 //! [`kworkers`] the kernel's threads for a card. [`latency`] counts latencies while they happen,
 //! [`histogram`] has their distribution, and [`kernel`] describes the measured kernel. [`random`]
-//! makes loads the same everywhere.
+//! makes loads the same everywhere, and [`quantity`] parses sizes and times.
 
 pub mod blocked;
 pub mod declared;

@@ -6,11 +6,11 @@
 //! [`nvme`] sends commands to a namespace through `/dev/ngXnY`. [`disk`] reads and writes one of
 //! them, or a block device with O_DIRECT. [`mapping`] is the memory of a file descriptor, and
 //! [`memory_kind`] finds its kind. [`buffer`] tries which I/O the kernel allows with it, and names
-//! the rule that rejects it. [`timing`] measures reads and writes, and
-//! [`beside`] reads in the background meanwhile. [`card`] finds the users of a
-//! card's block devices, and [`taking`] takes it from the block layer.
+//! the rule that rejects it. [`timing`] measures reads and writes, and [`background`] reads
+//! meanwhile. [`card`] finds the users of a card's block devices, and [`taking`] takes it from the
+//! block layer.
 
-pub mod beside;
+pub mod background;
 pub mod buffer;
 pub mod card;
 pub mod chardisk;

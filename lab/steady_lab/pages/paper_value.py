@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Where our value for a paper's element is: a record, a check, a table of a page, or a proof.
 
-record  a cell of docs/results/records/NAME.csv, or the ratio of two.
-figure  the quantity of a figure's [[check]], which must pass.
-page    a cell of a table that a command writes into a page, or the ratio of two.
-table   a cell of a table of docs/results/records/NAME.tables.csv, or the ratio of two.
-proof   a file that contains a text: a test, a source, a spec.
+record  a cell of docs/results/records/NAME.csv, by `variant`, `point`, `metric` (ms or MiB/s) and
+        `kernel`.
+figure  the quantity of a figure's [[check]], named by `check`, which must pass.
+page    the first number of a cell of a table that a command writes into a page: `after` the line
+        before the table, by the first cells of its `row`, and its `column`.
+table   a cell of a table of docs/results/records/NAME.tables.csv, by `row` and `column`.
+proof   a file that `contains` a text: a test, a source, a spec. `says` is shown.
+
+`over` makes the first, third and fourth a ratio: it has the keys that differ in the other cell.
 """
 
 from __future__ import annotations

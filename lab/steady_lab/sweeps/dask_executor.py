@@ -318,7 +318,7 @@ def _with_folders(files: Iterable[str]) -> list[str]:
 
 
 def pack(folder: Path, names: Iterable[str]) -> bytes:
-    """Return files of a folder as one archive: the same bytes for the same files."""
+    """Return files of a folder as one archive: the same bytes for the same files and times."""
     stream = io.BytesIO()
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
     with (

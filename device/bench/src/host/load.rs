@@ -25,7 +25,7 @@ use crate::transfer::{Done, LoadError, Transfer, sleep_exactly};
 /// The interval of checks whether the threads have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The commands that a card without a command queue takes in addition to one for the data:
-/// SET_BLOCK_COUNT, and SEND_STATUS after a write. From Linux 6.1, drivers/mmc/core/block.c.
+/// SET_BLOCK_COUNT, and SEND_STATUS after a write. Source: drivers/mmc/core/block.c of Linux 6.1.
 const COMMANDS_OF_READ: u64 = 1;
 const COMMANDS_OF_WRITE: u64 = 2;
 

@@ -29,6 +29,12 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
         let jobs = workload.job.len();
         return refuse(format!("[[job]] appears {jobs} times: with a [host] there is one job"));
     };
+    if host.command_us > 0 && job.op.mixed() {
+        return refuse(format!(
+            "host.command_us = {}: not allowed with an op that mixes reads and writes",
+            host.command_us
+        ));
+    }
     if workload.length.ios.is_none() {
         return refuse("length.seconds: with a [host] the length is in ios".into());
     }

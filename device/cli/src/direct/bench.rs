@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use steadyio_core::diagnostic;
 use steadyio_core::histogram::Histogram;
-use steadyio_direct::beside::{Beside, Reading};
+use steadyio_direct::background::{Background, Reading};
 use steadyio_direct::disk::Disk;
 use steadyio_direct::nvme::order::{Level, Limits, Order};
 use steadyio_direct::timing::{Load, Way, measure};
@@ -92,12 +92,13 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let _claim = claim.transpose()?;
     let Arguments { count, seed, .. } = *arguments;
     let load = Load { writes, bytes, start, range_bytes, count, seed };
-    let beside = start_background(arguments, &mut disk, &load)?;
+    let background = start_background(arguments, &mut disk, &load)?;
     let mut found = Vec::new();
     for way in [Way::Plain, Way::Registered] {
         found.push((way.word(&disk), one(arguments, &disk, way, &load)?));
     }
-    let mib_s = beside.map(Beside::finish).transpose().map_err(Failure::with(Status::Failed))?;
+    let mib_s =
+        background.map(Background::finish).transpose().map_err(Failure::with(Status::Failed))?;
     let text = match arguments.json {
         true => document(arguments, &load, &found, mib_s),
         false => {
@@ -116,7 +117,7 @@ fn start_background(
     arguments: &Arguments,
     disk: &mut Disk,
     load: &Load,
-) -> Result<Option<Beside>, Failure> {
+) -> Result<Option<Background>, Failure> {
     if arguments.background == 0 {
         return Ok(None);
     }
@@ -128,7 +129,7 @@ fn start_background(
         range_bytes: load.range_bytes,
         seed: load.seed,
     };
-    Beside::start(&arguments.device, arguments.background, reading, &order)
+    Background::start(&arguments.device, arguments.background, reading, &order)
         .map(Some)
         .map_err(Failure::with(Status::Usage))
 }

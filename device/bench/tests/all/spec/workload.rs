@@ -454,6 +454,10 @@ fn what_does_not_go_with_a_host_is_refused() {
         (&[("cores = 2", "cores = 2\nspeed = 1")], &["speed", "unknown field"]),
         (&[("pre_us = 700", "pre_us = 1000001")], &["pre_us = 1000001", "must be 0 to 1000000"]),
         (&[("at_once = 1", "at_once = 3")], &["host.pre_at_once = 3", "1 to cores = 2"]),
+        (
+            &[("pre_us = 700", "pre_us = 700\ncommand_us = 8"), ("randread", "randrw")],
+            &["host.command_us = 8", "mixes reads and writes"],
+        ),
         (&[("threads = 4", "threads = 257")], &["threads = 257", "must be 1 to 256"]),
         (&[("threads = 4", "depth = 4")], &["depth", "use threads"]),
         (&[("threads = 4", "processes = 4")], &["processes", "use threads"]),

@@ -10,14 +10,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use steadyio_core::random::{below, draw};
+use steadyio_core::scheduling::{IO_CLASS_IDLE, set_io_priority};
 
 use crate::disk::{Disk, DiskError};
 use crate::mapping::Mapping;
 use crate::nvme::order::{Level, Order};
-
-/// `linux/ioprio.h`
-const IOPRIO_WHO_PROCESS: libc::c_int = 1;
-const IOPRIO_IDLE: libc::c_int = 3 << 13;
 
 /// The reads of each background thread.
 #[derive(Debug, Clone, Copy)]
@@ -29,22 +26,22 @@ pub struct Reading {
     pub seed: u64,
 }
 
-/// Threads that read at random places of the idle class.
+/// Threads of the idle class that read at random places.
 #[derive(Debug)]
-pub struct Beside {
+pub struct Background {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<io::Result<u64>>>,
     begun: Instant,
 }
 
-impl Beside {
+impl Background {
     /// Starts this many readers. For NVMe they are the background of the order.
     pub fn start(
         device: &Path,
         readers: u64,
         reading: Reading,
         order: &Arc<Order>,
-    ) -> Result<Beside, DiskError> {
+    ) -> Result<Background, DiskError> {
         let stop = Arc::new(AtomicBool::new(false));
         let open = |_| Disk::open(device, false);
         let disks: Vec<Disk> = (0..readers).map(open).collect::<Result<_, _>>()?;
@@ -56,7 +53,7 @@ impl Beside {
             thread::spawn(move || read_until(&stop, &disk, Reading { seed, ..reading }))
         });
         let threads = threads.collect();
-        Ok(Beside { stop, threads, begun })
+        Ok(Background { stop, threads, begun })
     }
 
     /// Stops them, and returns what they read in MiB/s.
@@ -72,7 +69,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for Background {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -80,11 +77,7 @@ impl Drop for Beside {
 
 /// Returns the number of bytes that it read.
 fn read_until(stop: &AtomicBool, disk: &Disk, reading: Reading) -> io::Result<u64> {
-    // SAFETY: this sets the I/O priority of the calling thread.
-    let set = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE) };
-    if set < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    set_io_priority(IO_CLASS_IDLE, 0)?;
     let memory = Mapping::anonymous(reading.bytes)?;
     let places = (reading.range_bytes / reading.bytes as u64).max(1);
     let mut number = 0;
