@@ -24,13 +24,18 @@ class Boots:
     passed: bool = False
 
 
+def kept_folder() -> Path:
+    """Return where all tests' boots are kept."""
+    return cache_dir() / "boots"
+
+
 @contextmanager
 def boots_of(name: str, patch: pytest.MonkeyPatch) -> Iterator[Boots]:
     """Replay the boots that `name` has passed with before, and keep new ones if it passes."""
     if os.environ.get("STEADYIO_TEST_CACHE") == "0":
         yield Boots(None)
         return
-    folder = cache_dir() / "boots" / hashlib.sha256(name.encode()).hexdigest()[:16]
+    folder = kept_folder() / hashlib.sha256(name.encode()).hexdigest()[:16]
     boots = Boots(folder)
     kept_boots.begin(folder)
     with patch.context() as inner:

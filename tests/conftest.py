@@ -17,7 +17,7 @@ from typing import Any
 import order
 import pytest
 import verdicts
-from boots import USED, boots_of
+from boots import USED, boots_of, kept_folder
 from hypothesis import HealthCheck, settings
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.source import find_source
@@ -141,11 +141,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keep how long the tests took, and the verdicts."""
+    """Keep how long the tests took, and the verdicts; limit the kept boots."""
     if not hasattr(session.config, "workerinput"):
         order.keep(SECONDS)
         if IS_CACHE_USED:
             verdicts.keep(VERDICTS)
+            kept_boots.limit(kept_folder())
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> Any:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A boot is replayed only if nothing has changed that it depends on, and its test has passed."""
 
+import errno
+import json
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -205,3 +208,37 @@ def test_a_file_that_changes_while_the_guest_runs_is_not_believed(setting: Setti
     kept.boot({}, setting.request, run)
     kept_boots.settle(setting.folder, passed=True)
     assert not list(setting.folder.glob("*-*"))
+
+
+def test_a_full_disk_fails_no_test(setting: Setting) -> None:
+    """Nothing is kept then, and nothing half done is left."""
+    usage = shutil.disk_usage(setting.folder.parent)
+    setting.patch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 20))
+    assert setting.ran()
+    setting.patch.undo()
+    assert not list(setting.folder.glob("*-*"))
+
+
+def test_a_boot_that_cannot_be_written_is_not_kept(setting: Setting) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    setting.patch.setattr(kept_boots, "_copy", full)
+    assert setting.ran()
+    assert not list(setting.folder.glob("*-*"))
+
+
+def test_the_oldest_boots_go_beyond_the_limit(work: Path) -> None:
+    for age_s, name in enumerate(
+        ("new/1-a", "old/2-b", "oldest/3-c", f"oldest/{kept_boots.CANDIDATE}4-d")
+    ):
+        folder = work / name
+        folder.mkdir(parents=True)
+        (folder / kept_boots.NOTE).write_text(json.dumps({"bytes": 100}))
+        os.utime(folder, (1000 - age_s, 1000 - age_s))
+    kept_boots.limit(work, bytes_max=250)
+    assert sorted(str(one.relative_to(work)) for one in work.glob("*/*-*")) == [
+        "new/1-a",
+        "old/2-b",
+        f"oldest/{kept_boots.CANDIDATE}4-d",
+    ]

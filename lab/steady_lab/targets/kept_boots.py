@@ -7,7 +7,8 @@ latter are recorded while it runs, by `lab/host/inputs.c`. A kept boot is replay
 them have the same content now, and those that were missing are still missing.
 
 $STEADYIO_KEPT_BOOTS names the folder of one test. A boot is a candidate until the test has passed
-(`settle()`), so a failure is never replayed, and two equal boots of one test both run.
+(`settle()`), so a failure is never replayed, and two equal boots of one test both run. A full
+disk keeps no boot and fails no test.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ LAB_CODE = ("lab/steady_lab/targets/*.py", "lab/steady_lab/root/sandbox.py")
 # A larger work folder costs more to copy than the boot to repeat.
 WORK_BYTES_MAX = 512 << 20
 # For each boot of a test, this many results are kept: those of the last changes.
-RESULTS_MAX = 4
+RESULTS_MAX = 2
+# The boots of all tests, twice.
+ALL_BYTES_MAX = 8 << 30
+# Nothing more is kept on a disk with less space than this.
+FREE_BYTES_MIN = 4 << 30
 NOTE, WORK, CANDIDATE = "boot.json", "work", "candidate-"
 REPLAYED, RAN = "replayed", "ran"
 
@@ -67,7 +72,7 @@ class KeptBoots:
         list_file = request.work / PRIVATE / INPUTS
         result = run()
         inputs = _fingerprints(list_file, start_ns)
-        if inputs is not None and _disk_bytes(request.work) <= WORK_BYTES_MAX:
+        if inputs is not None:
             self._keep(key, inputs, request.work, result)
         return result
 
@@ -94,11 +99,22 @@ class KeptBoots:
         return BootResult(note["exit_status"], output, log, note["wall_s"])
 
     def _keep(self, key: str, inputs: Mapping[str, str], work: Path, result: BootResult) -> None:
+        size = _disk_bytes(work)
+        if size > WORK_BYTES_MAX or shutil.disk_usage(self.folder).free < size + FREE_BYTES_MIN:
+            return
         candidate = self.folder / f"{CANDIDATE}{key}-{uuid.uuid4().hex[:8]}"
-        candidate.mkdir(parents=True)
-        _copy(work, candidate / WORK)
-        note = {"inputs": inputs, "exit_status": result.exit_status, "wall_s": result.wall_s}
-        (candidate / NOTE).write_text(json.dumps(note, indent=1) + "\n")
+        note = {
+            "inputs": inputs,
+            "exit_status": result.exit_status,
+            "wall_s": result.wall_s,
+            "bytes": size,
+        }
+        try:
+            candidate.mkdir(parents=True)
+            _copy(work, candidate / WORK)
+            (candidate / NOTE).write_text(json.dumps(note, indent=1) + "\n")
+        except (OSError, subprocess.CalledProcessError):
+            shutil.rmtree(candidate, ignore_errors=True)
 
 
 def kept_boots() -> KeptBoots | None:
@@ -135,6 +151,21 @@ def settle(folder: Path, passed: bool) -> None:
             else:
                 shutil.rmtree(candidate)
         _forget_oldest(folder, RESULTS_MAX * (len(replayed) + len(ran)))
+
+
+def limit(folders: Path, bytes_max: int = ALL_BYTES_MAX) -> None:
+    """Delete the boots that were not used for the longest time, down to `bytes_max` in all."""
+    boots = []
+    for note in folders.glob(f"*/*/{NOTE}"):
+        if not note.parent.name.startswith(CANDIDATE):
+            with suppress(OSError, ValueError, KeyError):
+                size = json.loads(note.read_text())["bytes"]
+                boots.append((note.parent.stat().st_mtime_ns, note.parent, size))
+    for _, entry, size in sorted(boots, reverse=True):
+        bytes_max -= size
+        if bytes_max < 0:
+            with _locked(entry.parent):
+                shutil.rmtree(entry, ignore_errors=True)
 
 
 def _forget_oldest(folder: Path, kept_max: int) -> None:
