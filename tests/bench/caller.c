@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * caller FILE pread|cached|uring_fixed|uring_cmd|buffer[+udmabuf|+dax] read|write BYTES ROUNDS
- * [sequential|random [STATS|instructions|slept]]: one call after the other, ROUNDS times. cached:
- * pread() and pwrite() without O_DIRECT, which all others have; uring_fixed: io_uring with a
+ * [sequential|periodic|random [STATS|instructions|slept]]: one call after the other, ROUNDS times.
+ * cached: pread() and pwrite() without O_DIRECT, which all others have; uring_fixed: io_uring with a
  * registered buffer; uring_cmd: NVMe reads through io_uring with one; buffer: the ioctl of a
  * character device with one. +udmabuf: memory that is a dma-buf too, for a camera, say; +dax: of a region
  * that is reserved at boot, /dev/dax0.0.
+ *
+ * periodic: sequential, one call each millisecond, with O_SYNC; after some MiB again from the
+ * beginning, with nothing of it in memory.
  *
  * At random places, after as many calls to the same ones, so that the emulated card has memory for
  * them. Where an order is given, after one call, and with an fsync() after writes. Prints how long
@@ -42,9 +45,11 @@
 #define FIRST_STATE	1
 #define TRIES_PER_ROUND 200
 #define DAX_ALIGNMENT	(2 << 20)
+#define PERIOD_NS	1000000
+#define PERIODIC_BYTES	(64 << 20)
 
 static int device;
-static bool is_write, is_sequential, has_order, only_slept;
+static bool is_write, is_sequential, is_periodic, has_order, only_slept;
 static char *data;
 static size_t bytes;
 static uint64_t places, call_number;
@@ -217,6 +222,18 @@ static void measure_sleeping(void (*call)(void), int rounds)
 	printf("%" PRIu64 " 0 0 0\n", costs[slept / 2] * (uint64_t)rounds);
 }
 
+static void begin_period(void)
+{
+	struct timespec period = {.tv_nsec = PERIOD_NS};
+
+	nanosleep(&period, NULL);
+	if (call_number < PERIODIC_BYTES / bytes)
+		return;
+	call_number = 0;
+	if (posix_fadvise(device, 0, 0, POSIX_FADV_DONTNEED))
+		die("posix_fadvise");
+}
+
 static void call_and_count(void (*call)(void))
 {
 	uint64_t before = stats < 0 ? 0 : commands(), sent;
@@ -246,8 +263,11 @@ static void measure(void (*call)(void), int rounds)
 	sent = stats < 0 ? 0 : commands();
 	begin_ns = now_ns() - waited_ns();
 	sched_rr_get_interval(0, &interval);
-	for (i = 0; i < rounds; i++)
+	for (i = 0; i < rounds; i++) {
+		if (is_periodic)
+			begin_period();
 		call_and_count(call);
+	}
 	flush();
 	sched_rr_get_interval(0, &interval);
 	took_ns = now_ns() - waited_ns() - begin_ns;
@@ -304,7 +324,10 @@ static void open_all(char **argv)
 	is_write = strcmp(argv[3], "write") == 0;
 	bytes = (size_t)atol(argv[4]);
 	has_order = argv[6] != NULL;
-	is_sequential = has_order && strcmp(argv[6], "sequential") == 0;
+	is_periodic = has_order && strcmp(argv[6], "periodic") == 0;
+	is_sequential = is_periodic || (has_order && strcmp(argv[6], "sequential") == 0);
+	if (is_periodic)
+		how |= O_SYNC;
 	device = open(argv[1], O_RDWR | (is_nvme ? 0 : O_CREAT) | how, 0600);
 	data = memory_of(kind, bytes);
 	if (device < 0 || !data)
@@ -331,7 +354,7 @@ int main(int argc, char **argv)
 	if (argc < 6 || argc > 8) {
 		fprintf(stderr, "usage: caller FILE "
 				"pread|cached|uring_fixed|uring_cmd|buffer[+udmabuf|+dax]"
-				" read|write BYTES ROUNDS [sequential|random "
+				" read|write BYTES ROUNDS [sequential|periodic|random "
 				"[STATS|instructions|slept]]\n");
 		return 2;
 	}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The guest's part of steady_lab/figures/direct_path.py: prints the result of the caller for each line of
-# $PWD/cases. A line is FILE HOW read|write BYTES CALLS sequential|random. FILE is one of:
+# $PWD/cases. A line is FILE HOW read|write BYTES CALLS sequential|periodic|random. FILE is one of:
 #   block       the card's block device.
 #   ext4        a file of $FILE_MIB MiB on it; writes are to a new one.
 #   fragmented  a file whose blocks are apart.
@@ -68,6 +68,7 @@ forget() {
 TRACE=/sys/kernel/tracing/instances/direct_path
 traced() {
 	mkdir $TRACE
+	echo 16384 >$TRACE/buffer_size_kb
 	# Counts instructions, too, and is shown with all of its digits.
 	echo x86-tsc >$TRACE/trace_clock
 	echo 'id == 17 || id == 16' >$TRACE/events/raw_syscalls/filter

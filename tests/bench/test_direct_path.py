@@ -73,6 +73,8 @@ def test_a_reads_stages_are_those_between_its_marks() -> None:
     trace = other + CALL.format(2) + CALL.format(3)
     stages = stages_of(case, trace)
     # From the last interrupt of the card on.
-    assert (stages.submission, stages.handling, stages.answer) == (110, 20, 100)
+    assert (stages.parts, stages.calls) == ((110, 20, 100), 2)
     with pytest.raises(LabError, match="1 calls of one command"):
         stages_of(case, other + CALL.format(2))
+    # Read-ahead has brought the data of the other one.
+    assert stages_of(replace(case, way=WAYS["ext4"]), other + CALL.format(2)).calls == 1

@@ -59,11 +59,13 @@ def stages_table(found: Sequence[Stages]) -> TextTable:
     body = [
         [
             f"{stages.way.title}, {_size(stages.kib)}",
-            *(f"{part:.0f}" for part in (stages.submission, stages.handling, stages.answer)),
+            *(f"{part:.0f}" for part in (*stages.parts, sum(stages.parts))),
+            str(stages.calls),
         ]
         for stages in sorted(found, key=lambda stages: stages.kib)
     ]
-    heads = ["", "call to command", "interrupt to end of command", "to the program"]
+    parts = ("call to command", "interrupt to end of command", "to the program")
+    heads = ["", *parts, "together", "calls"]
     return TextTable("Instructions of a read by stage", heads, body)
 
 
