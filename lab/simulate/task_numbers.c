@@ -72,6 +72,7 @@ static u64 *task_number(const char *name, size_t length)
 		TASK_NUMBER(cpu_us),
 		TASK_NUMBER(jitter_us),
 		TASK_NUMBER(block_us),
+		TASK_NUMBER(declared_jitter_us),
 		TASK_NUMBER(think_us),
 		TASK_NUMBER(exact),
 		{},

@@ -24,7 +24,8 @@ struct load_numbers {
 struct task_numbers {
 	u64 write, durable, level, kib, period_us, jitter_us, cpu_us;
 	u64 ios, at_once; /* per job, and how many of them are submitted together */
-	u64 block_us, think_us, exact; /* the task is declared if block_us is not 0 */
+	/* The task is declared if block_us is not 0. */
+	u64 block_us, declared_jitter_us, think_us, exact;
 };
 
 extern struct load_numbers load;

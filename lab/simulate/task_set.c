@@ -344,15 +344,13 @@ static bool run_background(void)
 
 /* Trials. */
 
-/* Jitter moves the arrival of a request; so does computation before it. */
 static void declare(struct task *task)
 {
 	const struct task_numbers *number = &task->number;
 	struct k2_declaration stated = {
 		.level = (u32)number->level,
 		.period_ns = number->period_us * US_NS,
-		.jitter_ns =
-			(2 * number->jitter_us + number->cpu_us * number->at_once + 1) / 2 * US_NS,
+		.jitter_ns = number->declared_jitter_us * US_NS,
 		.think_ns = number->think_us * US_NS,
 		.block_ns = number->block_us * US_NS,
 		.exact = (u32)number->exact,

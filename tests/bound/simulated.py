@@ -70,9 +70,10 @@ def limit_words(document: dict[str, Any]) -> Iterator[str]:
 
 
 def declared_words(bound: dict[str, Any]) -> Iterator[str]:
-    """Of a declared task: what it states that the others do not."""
+    """Of a declared task: what it states that the others do not, and its jitter."""
     words = (bound["declare"] or "").split()
-    return (word for word in words if word.startswith(("block_us=", "think_us=")))
+    yield from (word for word in words if word.startswith(("block_us=", "think_us=")))
+    yield from (f"declared_{word}" for word in words if word.startswith("jitter_us="))
 
 
 def words_of(card: Path, tasks: dict[str, Any], document: dict[str, Any]) -> Iterator[str]:

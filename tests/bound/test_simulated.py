@@ -5,6 +5,7 @@ import os
 import statistics
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from simulated import (
@@ -17,6 +18,7 @@ from simulated import (
     hostile_set,
     run,
 )
+from steady_lab.errors import LabError
 from steady_lab.paths import PROJECT
 from steady_lab.search.judge import bound_document
 from steady_lab.search.sets import durable_set, random_card, random_set, toml
@@ -79,13 +81,24 @@ def test_hostile_sets_keep_their_bounds(work: Path) -> None:
         assert any(task.exceeds(without=term) for task in seen), term
 
 
+def run_declared(
+    work: Path, card: dict[str, Any], tasks: dict[str, Any], number: int, trials: int = 20
+) -> list[Simulated]:
+    """Nothing of a set that k2 would reject: a flush may take longer than a period allows."""
+    try:
+        return run(work, card, declared(card, tasks, number), seed=number + 1, trials=trials)
+    except LabError as error:
+        if "the declaration has" not in str(error):
+            raise
+        return []
+
+
 def test_declared_sets_keep_their_bounds(work: Path) -> None:
     seen = []
     for number in range(SETS):
         card = random_card(number // 3 + FIRST)
         makes = durable_set if number % 3 == 2 and "cache" in card else random_set
-        tasks = declared(card, makes(card, number).tasks, number)
-        seen += run(work, card, tasks, seed=number + 1)
+        seen += run_declared(work, card, makes(card, number).tasks, number)
     assert not exceeding(seen)
     assert not [str(task) for task in seen if task.own_faults]
     expect_near(seen, RATIO_MAX, RATIO_P90_MAX)
@@ -97,8 +110,8 @@ def test_declared_hostile_sets_keep_their_bounds(work: Path) -> None:
     seen = []
     for number in range(SETS):
         card = hostile_card(number + FIRST)
-        tasks = declared(card, hostile_set(card, number), number)
-        seen += run(work, card, tasks, seed=number + 1, trials=HOSTILE_TRIALS)
+        seen += run_declared(work, card, hostile_set(card, number), number, HOSTILE_TRIALS)
+    assert len(seen) > SETS
     assert not exceeding(seen)
     assert not [str(task) for task in seen if task.own_faults]
 
@@ -150,6 +163,16 @@ def test_a_policy_that_blocks_for_longer_than_stated_exceeds_a_bound(work: Path)
     assert not exceeding(run(work, card, stated, seed=1))
     block_us = stated["k2"]["rt_block_us"] * 11 // 10
     assert exceeding(run(work, card, stated, seed=1, more=(f"block_us={block_us}",)))
+
+
+def test_a_declaration_leaves_room_for_what_is_computed_first(work: Path) -> None:
+    card = random_card(1)
+    task = {"name": "task", "op": "read", "kib": 4, "level": 0, "ios": 1, "cpu_us": 2_000}
+    tasks = random_set(card, 1).tasks | {"task": [task | {"period_us": 20_000, "jitter_us": 0}]}
+    tasks["k2"] |= {"inflight_max": 1, "background_wait_ms_max": 0}
+    stated = declared(card, tasks, 1)
+    assert not exceeding(run(work, card, stated, seed=1))
+    assert exceeding(run(work, card, stated, seed=1, more=("declared_jitter_us=0",)))
 
 
 @pytest.mark.parametrize(

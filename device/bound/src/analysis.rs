@@ -536,9 +536,11 @@ impl<'a> Load<'a> {
             return Work::default();
         }
         // Background that blocks, because it was in the device when the window began, waits again
-        // from its end. Otherwise only lower levels can block.
+        // from its end. Otherwise only lower levels and lanes can block.
         let level = self.set.tasks[index].level;
-        let at_once = u64::from(self.set.tasks.iter().any(|other| other.level > level));
+        let others_block =
+            self.set.lane.is_some() || self.set.tasks.iter().any(|other| other.level > level);
+        let at_once = u64::from(others_block);
         let pieces = start_ns / wait_ns + at_once;
         if pieces == 0 {
             return Work::default();
@@ -561,9 +563,16 @@ impl<'a> Load<'a> {
 
 impl Declared {
     fn of(device: &Device, set: &TaskSet, parts: &[Vec<Work>], lane: &[Work]) -> Declared {
-        let lane_ns = lane.iter().map(|command| command.ns).max().unwrap_or(0);
+        let longest_ns = |commands: &[Work]| commands.iter().map(|command| command.ns).max();
         let blocks_ns = |task: &Task| {
-            let ops = set.tasks.iter().filter(|other| other.level > task.level).map(task_op);
+            if task.lane {
+                return u64::MAX;
+            }
+            let below = set.tasks.iter().zip(parts).filter(|(other, _)| other.level > task.level);
+            let uncut = below.clone().filter(|(other, _)| other.lane);
+            let uncut = uncut.map(|(_, parts)| parts.as_slice()).chain([lane]);
+            let lane_ns = uncut.filter_map(longest_ns).max().unwrap_or(0);
+            let ops = below.map(|(other, _)| task_op(other));
             let background = set.background.as_ref().map_or(&[][..], |bg| match bg.op {
                 BackgroundOp::Read => &[Op::Read][..],
                 BackgroundOp::Write => &[Op::Write],

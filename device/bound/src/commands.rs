@@ -20,13 +20,13 @@ pub fn limit_ns(device: &Device, set: &TaskSet, op: Op, kib: u64) -> u64 {
 }
 
 /// The smallest size into which a task's request is cut, except the last piece. None: it is not
-/// cut, because no declared task is above it.
+/// cut, because no declared task is above it, or because it goes to a lane.
 pub fn task_cut_kib(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
-    if set.k2.rt_block_us == 0 {
+    if set.k2.rt_block_us == 0 || task.lane {
         return None;
     }
-    let above = set.tasks.iter().filter(|other| other.level < task.level);
-    let block_us = above.map(|other| other.block_us(&set.k2)).min()?;
+    let above = set.declared().filter(|(_, other)| other.level < task.level);
+    let block_us = above.map(|(_, other)| other.block_us(&set.k2)).min()?;
     Some(cut_kib(device, set, task_op(task), block_us))
 }
 
@@ -83,6 +83,9 @@ pub fn request(
 }
 
 pub fn part_kib(task: &Task, set: &TaskSet, part: u64) -> u64 {
+    if task.lane {
+        return task.kib;
+    }
     (task.kib - part * set.k2.max_sectors_kb).min(set.k2.max_sectors_kb)
 }
 

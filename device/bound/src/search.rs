@@ -6,6 +6,7 @@
 
 use crate::BoundError;
 use crate::analysis::responses;
+use crate::declared::declarations;
 use crate::device::Device;
 use crate::share::loss;
 use crate::tasks::TaskSet;
@@ -44,6 +45,9 @@ impl Candidate {
         device.check(&set).ok()?;
         let loss = loss(device, &set)?.all;
         let found = responses(device, &set);
+        if mode == Mode::Declared {
+            declarations(device, &set, &found).ok()?;
+        }
         let misses =
             set.tasks.iter().zip(found).filter(|(task, found)| !found.meets(task.deadline_us()));
         Some(Candidate { mode, missed: misses.count(), set, loss })
@@ -91,8 +95,11 @@ fn with_split(set: &TaskSet, split_kib: u64) -> TaskSet {
     set
 }
 
-fn values_us() -> impl Iterator<Item = u64> {
-    (0..DECADES).flat_map(|decade| BLOCK_US.map(|us| us * 10_u64.pow(decade)))
+/// The values of `block_us` up to a deadline, the longest first: of values that cost the same, the
+/// background gets the largest pieces.
+fn values_us(deadline_us: u64) -> impl Iterator<Item = u64> {
+    let all = (0..DECADES).flat_map(|decade| BLOCK_US.map(|us| us * 10_u64.pow(decade)));
+    all.rev().filter(move |us| *us <= deadline_us)
 }
 
 /// The best with declared tasks: first one value for all, and then each task's own while that is
@@ -106,19 +113,22 @@ pub fn declared(device: &Device, set: &TaskSet) -> Option<Candidate> {
     let for_all = |us: u64| {
         let mut set = uncut.clone();
         set.k2.rt_block_us = us;
-        set.tasks.iter_mut().for_each(|task| task.block_us = Some(us));
+        let declared = set.tasks.iter_mut().filter(|task| !task.lane);
+        declared.for_each(|task| task.block_us = Some(us));
         set
     };
-    let mut chosen = best(values_us().filter_map(|us| of(for_all(us))))?;
+    let deadline_us = set.declared().map(|(_, task)| task.deadline_us()).max()?;
+    let mut chosen = best(values_us(deadline_us).filter_map(|us| of(for_all(us))))?;
     for _ in 0..ROUNDS_MAX {
         let before = chosen.clone();
-        for index in 0..set.tasks.len() {
+        for (index, task) in set.declared() {
             let with = |us: u64| {
                 let mut set = chosen.set.clone();
                 set.tasks[index].block_us = Some(us);
                 set
             };
-            let found = best(values_us().filter_map(|us| of(with(us))));
+            let values_us = values_us(task.deadline_us());
+            let found = best(values_us.filter_map(|us| of(with(us))));
             chosen = found.filter(|found| found.is_better(&chosen)).unwrap_or(chosen);
         }
         if !chosen.is_better(&before) {

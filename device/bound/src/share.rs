@@ -31,6 +31,9 @@ pub fn loss(device: &Device, set: &TaskSet) -> Option<Loss> {
     let busy: Option<f64> = set.tasks.iter().map(|task| busy(device, set, task)).sum();
     let left = (1.0 - busy?).max(0.01);
     let of_task = |task: &Task| {
+        if task.lane {
+            return Some(0.0);
+        }
         let lost = task_loss_us(device, set, background, task, whole_kib)?;
         Some((lost / task.period_us as f64 / left).min(1.0))
     };

@@ -161,6 +161,9 @@ pub struct Task {
     /// With O_DSYNC.
     #[serde(default)]
     pub durable: bool,
+    /// Its I/Os are calls of a lane, one command each, which k2 does not cut.
+    #[serde(default)]
+    pub lane: bool,
     /// The systemd service whose threads do this; None: some other program's.
     pub service: Option<String>,
 }
@@ -223,7 +226,7 @@ impl Task {
 
     /// Requests that the block layer makes of one I/O.
     pub fn parts(&self, k2: &K2) -> u64 {
-        self.kib.div_ceil(k2.max_sectors_kb)
+        if self.lane { 1 } else { self.kib.div_ceil(k2.max_sectors_kb) }
     }
 }
 
@@ -260,6 +263,11 @@ impl TaskSet {
             || background.into_iter().chain(lane).any(|op| op != BackgroundOp::Read)
     }
 
+    /// The tasks that are declared if `rt_block_us` is set, with their numbers.
+    pub fn declared(&self) -> impl Iterator<Item = (usize, &Task)> {
+        self.tasks.iter().enumerate().filter(|(_, task)| !task.lane)
+    }
+
     /// Without a trace: that no task relies on one.
     pub fn check_cpu_stated(&self) -> Result<(), BoundError> {
         let relies = self.tasks.iter().find(|task| task.thread.is_some());
@@ -292,20 +300,32 @@ impl TaskSet {
             check_task(&place, task)?;
         }
         self.check_declared()?;
+        self.check_kernel()?;
         self.check_lane()?;
         self.check_tags()
     }
 
+    fn check_kernel(&self) -> Result<(), Fault> {
+        let Some(kernel) = &self.host.kernel else { return Ok(()) };
+        if release(kernel).is_some() {
+            return Ok(());
+        }
+        let text =
+            format!("kernel = \"{}\": must be a release such as \"6.12\"", kernel.escape_debug());
+        fault("host/kernel", text)
+    }
+
     fn check_lane(&self) -> Result<(), Fault> {
-        let Some(lane) = &self.lane else { return Ok(()) };
-        if self.k2.inflight_max > 1 {
+        let has_lane = self.lane.is_some() || self.tasks.iter().any(|task| task.lane);
+        if has_lane && self.k2.inflight_max > 1 {
             let inflight_max = self.k2.inflight_max;
             let text = format!(
-                "inflight_max = {inflight_max}: must be 1 with [lane], which turns a command queue off \
+                "inflight_max = {inflight_max}: must be 1 with a lane, which turns a command queue off \
                  and on again"
             );
             return fault("k2/inflight_max", text);
         }
+        let Some(lane) = &self.lane else { return Ok(()) };
         let lowest = self.tasks.iter().map(|task| task.level).max().unwrap_or(0);
         let level = lane.level.unwrap_or(LEVELS);
         if level <= lowest {
@@ -367,6 +387,13 @@ impl TaskSet {
     }
 }
 
+/// Major and minor number of a kernel's release. None: it has none.
+pub(crate) fn release(kernel: &str) -> Option<(u32, u32)> {
+    let (major, rest) = kernel.split_once('.')?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    Some((major.parse().ok()?, rest[..end].parse().ok()?))
+}
+
 pub(crate) fn check_name(place: &str, what: &str, name: &str) -> Result<(), Fault> {
     let is_fit = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || !name.chars().all(is_fit) {
@@ -402,6 +429,9 @@ fn check_task(place: &str, task: &Task) -> Result<(), Fault> {
     if task.durable && task.op == TaskOp::Read {
         return fail("durable", "durable: only with op = \"write\"".into());
     }
+    if task.lane {
+        check_lane_task(task).or_else(|(key, text)| fail(key, text))?;
+    }
     if task.at_once > task.ios {
         let (at_once, ios) = (task.at_once, task.ios);
         return fail("at_once", format!("at_once = {at_once}: must be at most ios = {ios}"));
@@ -414,6 +444,22 @@ fn check_task(place: &str, task: &Task) -> Result<(), Fault> {
         );
     }
     Ok(())
+}
+
+/// A call is one command, and nothing of it passes k2.
+fn check_lane_task(task: &Task) -> Result<(), (&'static str, String)> {
+    let Task { kib, at_once, .. } = task;
+    if *kib > LANE_KIB_MAX {
+        return Err(("kib", format!("kib = {kib}: must be at most {LANE_KIB_MAX} with lane")));
+    }
+    if *at_once > 1 {
+        return Err(("at_once", format!("at_once = {at_once}: must be 1 with lane")));
+    }
+    let other = [("durable", task.durable), ("block_us", task.block_us.is_some())];
+    match other.iter().find(|(_, is_there)| *is_there) {
+        Some((key, _)) => Err((key, format!("{key}: not with lane"))),
+        None => Ok(()),
+    }
 }
 
 /// A name that systemd takes, and no path.

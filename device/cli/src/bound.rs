@@ -180,7 +180,8 @@ impl<'a> Report<'a> {
 /// The declarations on which the bounds depend.
 struct Declarations {
     device_limits: String,
-    tasks: Vec<Declaration>,
+    /// None: the task is not declared.
+    tasks: Vec<Option<Declaration>>,
 }
 
 fn declarations(
@@ -197,9 +198,10 @@ fn declarations(
 
 fn declarations_text(set: &TaskSet, declarations: &Option<Declarations>) -> String {
     let Some(Declarations { device_limits, tasks }) = declarations else { return String::new() };
-    let lines = set.tasks.iter().zip(tasks);
-    let lines: String =
-        lines.map(|(task, words)| format!("  {}: --declare '{words}'\n", task.name)).collect();
+    let line = |(task, words): (&Task, &Option<Declaration>)| {
+        Some(format!("  {}: --declare '{}'\n", task.name, words.as_ref()?))
+    };
+    let lines: String = set.tasks.iter().zip(tasks).filter_map(line).collect();
     format!(
         "The bounds hold if `iosched/device_limits` is '{device_limits}', and each task runs under \
          `steady with`:\n{lines}"
@@ -329,8 +331,10 @@ fn document(report: &Report) -> Value {
             "later_ns": terms.later,
         })
     };
-    let declaration =
-        |index: usize| declarations.as_ref().map(|all| Value::from(all.tasks[index].to_string()));
+    let declaration = |index: usize| {
+        let all = declarations.as_ref()?;
+        Some(all.tasks[index].as_ref()?.to_string())
+    };
     let tasks: Vec<Value> = rows
         .iter()
         .enumerate()

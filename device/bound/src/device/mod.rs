@@ -9,8 +9,8 @@ mod checks;
 mod spec;
 mod times;
 
-use crate::tasks::{BackgroundOp, TaskSet};
-use crate::{BoundError, Work};
+use crate::tasks::{BackgroundOp, TaskSet, release};
+use crate::{BoundError, Work, declared};
 pub use spec::{DEVICE_SCHEMAS, Device};
 pub use times::Op;
 
@@ -45,6 +45,7 @@ impl Device {
                 set.name, self.name
             )));
         }
+        declared::check(self, set)?;
         if !self.has_cache() {
             return Ok(());
         }
@@ -58,15 +59,15 @@ impl Device {
         set.host.kernel.as_deref().or(profile)
     }
 
-    /// Whether durable writes overlap with background. On 6.1 a durable write bypasses k2. k2 does
+    /// Whether durable writes overlap with background. Before 6.12 a durable write bypasses k2. k2 does
     /// not see that the task waits, and a device with a queue accepts background at the same time.
-    /// An unknown kernel counts as 6.1.
+    /// An unknown kernel counts as old.
     pub fn overlaps_durable(&self, set: &TaskSet) -> bool {
         let has_queue = !self.queue.is_empty() || self.host.slots > 1;
-        has_queue && self.kernel(set).is_none_or(is_6_1)
+        has_queue && self.kernel(set).is_none_or(bypasses)
     }
 
-    /// On 6.1, the background's writes with FUA bypass k2, in any size and number.
+    /// Before 6.12, the background's writes with FUA bypass k2, in any size and number.
     fn check_durable_background(&self, set: &TaskSet) -> Result<(), BoundError> {
         let Some(background) = &set.background else { return Ok(()) };
         if !background.durable || background.op == BackgroundOp::Read {
@@ -75,11 +76,11 @@ impl Device {
         let Some(kernel) = self.kernel(set) else {
             return Err(BoundError(
                 "background: durable = true: depends on the kernel, state host.kernel (such as \
-                 \"6.12\"); on 6.1 its writes with FUA bypass k2"
+                 \"6.12\"); before 6.12 its writes with FUA bypass k2"
                     .into(),
             ));
         };
-        if !is_6_1(kernel) {
+        if !bypasses(kernel) {
             return Ok(());
         }
         Err(BoundError(format!(
@@ -234,8 +235,9 @@ impl Device {
     }
 }
 
-fn is_6_1(kernel: &str) -> bool {
-    kernel == "6.1" || kernel.starts_with("6.1.") || kernel.starts_with("6.1-")
+/// Whether writes with FUA bypass k2: before Linux 6.12.
+fn bypasses(kernel: &str) -> bool {
+    release(kernel).is_none_or(|release| release < (6, 12))
 }
 
 /// The disk of a profile; empty or 0 if the profile has no value.

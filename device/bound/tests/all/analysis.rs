@@ -3,6 +3,7 @@
 //! of 512 KiB 2148; a write of 16 KiB 328.
 
 use steadyio_bound::advice::changes;
+use steadyio_bound::declared::declarations;
 use steadyio_bound::device::Device;
 use steadyio_bound::tasks::TaskSet;
 
@@ -53,7 +54,43 @@ fn calls_of_a_lane_that_go_before_a_task_are_refused() {
     let text = refused("inflight_max = 1", ", level = 1");
     assert!(text.contains("must be greater than that of every task, 1"), "{text}");
     let text = refused("inflight_max = 2", "");
-    assert!(text.contains("inflight_max = 2: must be 1 with [lane]"), "{text}");
+    assert!(text.contains("inflight_max = 2: must be 1 with a lane"), "{text}");
+}
+
+#[test]
+fn a_lane_lets_background_go_before_a_task_that_it_blocks() {
+    let lane = "lane = { op = \"read\", kib = 512, level = 1 }";
+    let beside = |lane: &str| {
+        let knobs = "inflight_max = 1\nsplit_kib = 16\nbackground_wait_ms_max = 20";
+        let text = with_k2(knobs, &format!("{lane}\n{READS}\n{ONE}"));
+        let found = found(&card(""), &TaskSet::parse(&text).unwrap());
+        found[0].job.unwrap().background_wait
+    };
+    assert_eq!((beside(""), beside(lane)), (0, 164_000));
+}
+
+#[test]
+fn a_call_of_a_lane_blocks_a_declared_task_as_a_whole_and_is_blocked_by_whole_requests() {
+    let beside = |lane: &str| {
+        let call = LOWER.replace("64", "512") + lane;
+        let text = with_k2("inflight_max = 1\nrt_block_us = 440", &format!("{READS}\n{ONE}{call}"));
+        TaskSet::parse(&text).unwrap()
+    };
+    let (task, call) = (beside(""), beside("lane = true\n"));
+    assert_eq!(bounds_us(&card(""), &task)[0], Some(116 + 440));
+    assert_eq!(bounds_us(&card(""), &call), [Some(116 + 2_148), Some(2_148 + 2_148 + 116)]);
+    let stated = |set: &TaskSet| declarations(&card(""), set, &found(&card(""), set)).unwrap();
+    let is_stated = |set: &TaskSet| stated(set).iter().map(Option::is_some).collect::<Vec<_>>();
+    assert_eq!((is_stated(&task), is_stated(&call)), (vec![true, true], vec![true, false]));
+}
+
+#[test]
+fn what_is_computed_before_a_request_is_declared_as_jitter() {
+    let task = format!("{ONE}jitter_us = 100\ncpu_us = 2_001\n");
+    let text = with_k2("inflight_max = 1\nrt_block_us = 440", &format!("{READS}\n{task}"));
+    let set = TaskSet::parse(&text).unwrap();
+    let stated = declarations(&card(""), &set, &found(&card(""), &set)).unwrap()[0].unwrap();
+    assert_eq!((stated.jitter_us, stated.think_us), (100 + 1_001, 1 + 2 * 2_001));
 }
 
 #[test]

@@ -29,10 +29,47 @@ fn values_out_of_range_are_refused() {
         ("kib = 4", "kib = 4\nthread = \"x\"\ncpu_us = 5", "cpu_us = 5 and thread = \"x\": only"),
         ("kib = 4", "kib = 4\ncolour = 1", "unknown field `colour`"),
         ("kib = 4", "kib = 4\nservice = \"../x.service\"", "service = \"../x.service\": must be"),
+        ("kib = 4", "kib = 4_097\nlane = true", "kib = 4097: must be at most 4096 with lane"),
+        (
+            "kib = 4",
+            "kib = 4\nlane = true\nios = 2\nat_once = 2",
+            "at_once = 2: must be 1 with lane",
+        ),
+        ("kib = 4", "kib = 4\nlane = true\nblock_us = 400", "block_us: not with lane"),
     ] {
         let text = refused(&TASK.replace(from, to));
         assert!(text.contains(part), "{text}");
     }
+}
+
+#[test]
+fn a_kernel_without_a_release_is_refused() {
+    for kernel in ["banana", "", "v6.1", "6", "6."] {
+        let text = refused(&format!("host = {{ kernel = \"{kernel}\" }}\n{TASK}"));
+        assert!(text.contains("must be a release such as \"6.12\""), "{kernel}: {text}");
+    }
+}
+
+#[test]
+fn declarations_that_k2_rejects_are_refused() {
+    let refused = |block_us: u64, text: &str| {
+        let knobs = format!("inflight_max = 1\nrt_block_us = {block_us}");
+        let set = TaskSet::parse(&with_k2(&knobs, text)).unwrap();
+        super::card("").check(&set).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(refused(116, TASK), "");
+    let text = refused(115, TASK);
+    assert!(text.contains("rt_block_us = 115: must be at least 116"), "{text}");
+    let text = refused(400, &format!("{TASK}block_us = 100\n"));
+    assert!(text.contains("task a: block_us = 100: must be at least 116"), "{text}");
+    let text = refused(400, &format!("{TASK}jitter_us = 500\n"));
+    assert!(text.contains("period_us = 1000: must be above 1001 with rt_block_us"), "{text}");
+    let text = refused(400, &format!("{TASK}cpu_us = 334\n"));
+    assert!(text.contains("2 jitter_us = 334 and think_us = 669"), "{text}");
+    let task = |number: u64| TASK.replace("\"a\"", &format!("\"a{number}\""));
+    let text = refused(400, &(0..33).map(task).collect::<String>());
+    assert!(text.contains("33 tasks with rt_block_us: k2 takes at most 32"), "{text}");
+    assert_eq!(refused(400, &(0..32).map(task).collect::<String>()), "");
 }
 
 #[test]
@@ -114,7 +151,13 @@ fn a_durable_background_needs_a_kernel_that_shows_its_writes_to_k2() {
     assert!(
         check("host = { kernel = \"6.1.0-50-amd64\" }").contains("its writes with FUA bypass k2")
     );
-    assert_eq!(check("host = { kernel = \"6.12\" }"), "");
+    for old in ["6.6.1", "5.15", "4.19.0-rc1", "6.1+"] {
+        let text = check(&format!("host = {{ kernel = \"{old}\" }}"));
+        assert!(text.contains("its writes with FUA bypass k2"), "{old}: {text}");
+    }
+    for new in ["6.12", "6.12.3-rt", "7.0-rc1"] {
+        assert_eq!(check(&format!("host = {{ kernel = \"{new}\" }}")), "");
+    }
 }
 
 #[test]

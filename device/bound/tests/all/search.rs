@@ -70,3 +70,13 @@ fn a_short_deadline_is_declared_and_a_long_one_cuts_nothing() {
     assert_eq!(mode(10), Some(Mode::Declared));
     assert_eq!(mode(1), None);
 }
+
+#[test]
+fn of_values_that_cost_the_same_the_longest_is_declared() {
+    let mut set = set(&[(0, 4, 10_000, 100)], "", &[]);
+    set.tasks[0].jitter_us = 0;
+    let found = candidates(&card(""), &set).unwrap();
+    let declared = found.iter().find(|found| found.mode == Mode::Declared).unwrap();
+    // The deadline: no command of the background takes as long.
+    assert_eq!(declared.set.tasks[0].block_us, Some(10_000));
+}

@@ -235,6 +235,7 @@ fn declare(
     let node = by_id.unwrap_or(node);
     let declarations = declared::declarations(times, set, &responses(times, set))?;
     for (task, declaration) in set.tasks.iter().zip(declarations) {
+        let Some(declaration) = declaration else { continue };
         let words = declaration.to_string().replace(' ', ",");
         let with = format!("with --device {} --declare {words} --", node.display());
         let service = task.service.as_ref().and_then(|name| Some((name, services.get_mut(name)?)));
