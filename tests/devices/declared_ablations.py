@@ -29,15 +29,16 @@ LIMITS = (
     "write_limit_ns=690000 write_limit_per_kib_ns=15201 host_us=4 inflight_max=1"
 )
 TASK = f"task kib=64 jitter_us=200 block_us={BLOCK_US}"
+THINK = "cpu_us=4 declared_jitter_us=202 think_us=10"
 # By name: reads of 512 KiB next to a task that reads 64 KiB.
 LOADS = {
     "computes between its requests": (
         f"greedy=1 trials=4 {TASK} period_us=20000 ios=2 cpu_us=1000 "
         "declared_jitter_us=700 think_us=2010 exact=2"
     ),
-    "some jobs come later": f"trials=20 {TASK} period_us=10000 cpu_us=4 declared_jitter_us=202 think_us=10",
+    "some jobs come later": f"trials=20 {TASK} period_us=10000 {THINK}",
     "next to requests that may not be split": (
-        f"greedy=1 trials=4 bg_whole=1 {TASK} period_us=10000 cpu_us=4 declared_jitter_us=202 think_us=10"
+        f"greedy=1 trials=4 bg_whole=1 {TASK} period_us=10000 {THINK}"
     ),
 }
 HEAD = (

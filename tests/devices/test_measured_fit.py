@@ -127,6 +127,8 @@ def test_submission_is_part_of_an_asynchronous_request(tmp_path: Path) -> None:
         ({"rw": "randrw"}, "rw = randrw: must be one of read, write, randread, randwrite"),
         ({"fdatasync": "1"}, "fdatasync = 1: must be 0"),
         ({"bs": "4k,8k"}, "bs = 4k,8k: must be one size of 1 to 65536 KiB"),
+        ({"bsrange": "4k-512k"}, "bsrange = 4k-512k: must be left out, or sizes are mixed"),
+        ({"bssplit": "4k/10:64k/90"}, "bssplit = 4k/10:64k/90: must be left out"),
         ({"rate": "1m"}, "rate = 1m: must be 0"),
     ],
 )

@@ -97,6 +97,39 @@ impl Cost {
     }
 }
 
+/// The longest pauses, as close together as the probe has met them.
+struct Pauses {
+    kib_min: u64,
+    ns_max: u64,
+}
+
+impl Pauses {
+    /// All that may come while this much is written.
+    fn most_ns(&self, kib: u64) -> u64 {
+        (kib.checked_div(self.kib_min).unwrap_or(0) + 1).saturating_mul(self.ns_max)
+    }
+}
+
+/// More blocks in a row are not tried: the limit of all is used.
+const BLOCKS_MAX: u64 = 10_000;
+
+/// What the program holds at most without slow states, in KiB, at a rate that the card keeps in the
+/// long run. It is busy from the first full block on, until it has written one before the next is
+/// full; just before it has written *n*, all that came is held but *n* - 1 blocks.
+fn held_kib(rate: f64, block_kib: u64, usual_ns: f64, pauses: &Pauses) -> f64 {
+    let block = block_kib as f64;
+    let mut most = 0.0_f64;
+    for blocks in 1..=BLOCKS_MAX {
+        let busy_ns = blocks as f64 * usual_ns + pauses.most_ns(blocks * block_kib) as f64;
+        let came = rate * busy_ns / NS_PER_S;
+        most = most.max(block + came - (blocks - 1) as f64 * block);
+        if came <= blocks as f64 * block {
+            return most;
+        }
+    }
+    2.0 * block + rate * pauses.ns_max as f64 / NS_PER_S
+}
+
 /// `None`: the profile has no writes.
 pub fn verdict(profile: &Profile, rate_kib_s: u64, block_kib: u64) -> Option<Verdict> {
     let write = profile.write.as_ref()?;
@@ -113,13 +146,19 @@ pub fn verdict(profile: &Profile, rate_kib_s: u64, block_kib: u64) -> Option<Ver
     let least_kib_s = kib_s(cost.mean_ns() + worst_ns);
     let most_kib_s = kib_s(shortest.mean_ns() + worst_ns);
     let slow_kib_s = kib_s(cost.slow_ns + worst_ns);
+    let pauses =
+        Pauses { kib_min: seen.pause_kib_min.unwrap_or(write.pause_kib), ns_max: pause_ns_max };
     let flush_ns = profile.flush.as_ref().map_or(0, |flush| flush.base_ns);
-    let longest_ns = (seen.longest_ns + flush_ns).max(pause_ns_max + cost.slow_ns.ceil() as u64);
+    let longest_ns =
+        (seen.longest_ns + flush_ns).max(pauses.most_ns(block_kib) + cost.slow_ns.ceil() as u64);
     let rate = rate_kib_s as f64;
-    // The data that come while nothing is written, and in a slow state the surplus.
+    // In a slow state the surplus, and what comes while nothing is written or pauses are close.
     let slow_s = profile.slow.as_ref().map_or(0.0, |slow| slow.length_us as f64 / 1e6);
-    let behind = rate * longest_ns as f64 / NS_PER_S + (rate - slow_kib_s).max(0.0) * slow_s;
-    let buffer_kib = behind.ceil() as u64 + block_kib;
+    let surplus = (rate - slow_kib_s).max(0.0) * slow_s;
+    let stalled = rate * longest_ns as f64 / NS_PER_S + block;
+    let buffer_kib =
+        (held_kib(rate, block_kib, cost.usual_ns, &pauses).max(stalled) + surplus).ceil();
+    let buffer_kib = buffer_kib as u64;
     let answer = match buffer_kib {
         _ if rate > most_kib_s => Answer::DoesNotHold,
         _ if rate > least_kib_s => Answer::Unknown,

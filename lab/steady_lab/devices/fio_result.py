@@ -84,6 +84,10 @@ def _size_kib(text: str) -> int:
 # Option, fio's default, which values are of use, and these in words.
 NEEDED: tuple[tuple[str, str, Callable[[str], bool], str], ...] = (
     ("rw", "read", PATTERNS.__contains__, f"one of {', '.join(PATTERNS)}"),
+    *(
+        (key, "none", "none".__eq__, "left out, or sizes are mixed")
+        for key in ("bsrange", "bssplit")
+    ),
     ("bs", "4k", lambda text: 0 < _size_kib(text) <= KIB_MAX, f"one size of 1 to {KIB_MAX} KiB"),
     ("direct", "0", lambda text: text != "0", "1, or the page cache answers"),
     ("numjobs", "1", "1".__eq__, "1, or requests wait for each other"),

@@ -114,7 +114,43 @@ fn without_writes_there_is_no_verdict() {
     assert_eq!(verdict(&card, 50, 64), None);
 }
 
+/// What a program holds at most, in KiB, on a card that pauses after every `kib` KiB from `phase` on.
+fn held_kib(rate: u64, block: u64, kib: u64, pause_ns: u64, phase: u64) -> f64 {
+    let (mut free_ns, mut written, mut most) = (0.0_f64, phase, 0.0_f64);
+    for number in 0..400_u64 {
+        let full_ns = ((number + 1) * block) as f64 * 1e9 / rate as f64;
+        let pauses = (written + block) / kib - written / kib;
+        written += block;
+        // 64 KiB take 1 ms without a pause, as in `profile()`.
+        let block_ns = (block as f64 / 64.0).mul_add(1e6, (pauses * pause_ns) as f64);
+        free_ns = free_ns.max(full_ns) + block_ns;
+        most = most.max(rate as f64 * free_ns / 1e9 - (number * block) as f64);
+    }
+    most
+}
+
 proptest! {
+    #[test]
+    fn the_buffer_suffices_whatever_the_pauses(
+        block in 1_u64..160, kib in 32_u64..8_192, pause_ns in 0_u64..300_000_000,
+        percent in 50_u64..=100, phase in 0_u64..8_192,
+    ) {
+        let block = 64 * block;
+        let mut card = profile();
+        card.limits.max_sectors_kb = block;
+        let write = card.write.as_mut().unwrap();
+        (write.pause_kib, write.pause_ns) = (kib, pause_ns);
+        // A block takes 1 ms per 64 KiB.
+        (write.cost.base_ns, write.cost.per_kib_ns) = (0, 15_625);
+        let seen = card.seen.write.as_mut().unwrap();
+        (seen.pause_kib_min, seen.pause_ns_max, seen.longest_ns) = (Some(kib), Some(pause_ns), 0);
+        let rate = (verdict(&card, 1, block).unwrap().least_kib_s * percent / 100).max(1);
+        let found = verdict(&card, rate, block).unwrap();
+        let most = held_kib(rate, block, kib, pause_ns, phase % kib);
+        let buffer = if found.answer == Answer::Holds { 2 * block } else { found.buffer_kib };
+        prop_assert!(most <= buffer as f64 + 1.0, "{most} {buffer} {found:?}");
+    }
+
     #[test]
     fn a_faster_program_never_needs_less(
         rate in 1_u64..200_000, block in 1_u64..2_048, stall_ns in 0_u64..10_000_000_000,
