@@ -152,7 +152,7 @@ pub fn verdict(profile: &Profile, rate_kib_s: u64, block_kib: u64) -> Option<Ver
     let longest_ns =
         (seen.longest_ns + flush_ns).max(pauses.most_ns(block_kib) + cost.slow_ns.ceil() as u64);
     let rate = rate_kib_s as f64;
-    // In a slow state the surplus, and what comes while nothing is written or pauses are close.
+    // The surplus of a slow state, and the data of the blocks that a stall delays.
     let slow_s = profile.slow.as_ref().map_or(0.0, |slow| slow.length_us as f64 / 1e6);
     let surplus = (rate - slow_kib_s).max(0.0) * slow_s;
     let stalled = rate * longest_ns as f64 / NS_PER_S + block;
