@@ -6,6 +6,7 @@ mod apply;
 mod bound;
 mod bound_cpu;
 mod cat;
+mod destination;
 mod direct;
 mod doctor;
 #[cfg(test)]

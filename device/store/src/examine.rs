@@ -71,7 +71,10 @@ pub(crate) fn examine_areas<S: Storage>(
     Ok(Examined { geometry, current, epoch_max, problems })
 }
 
-fn find_superblock<S: Storage>(storage: &mut S) -> Result<(Geometry, Vec<Problem>), StoreError> {
+/// The superblock, or its copy. `StoreError::NoStore`: there is none, and no record where one would be.
+pub(crate) fn find_superblock<S: Storage>(
+    storage: &mut S,
+) -> Result<(Geometry, Vec<Problem>), StoreError> {
     let size_bytes = storage.limits().size_bytes;
     let Some(last) = copy_at(size_bytes) else { return Err(StoreError::NoStore) };
     let mut block = AlignedBuffer::new(BLOCK, false)?;

@@ -13,9 +13,11 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_direct::disk::Disk;
 use steadyio_direct::mapping::Mapping;
 
+use crate::destination::{check_output, is_standard_output, standard_output};
 use crate::exit::{Failure, Status};
 use crate::progress::Pace;
 use crate::quantity;
+use crate::record_file::RecordFile;
 
 /// The size of a transfer; a multiple of every block size.
 const CHUNK: usize = 4 << 20;
@@ -63,21 +65,34 @@ pub fn read(arguments: &ReadArguments) -> Result<Status, Failure> {
         .map_err(Failure::with(Status::Usage))?;
     let (stop, memory) = (super::stop()?, memory_for(&mut disk)?);
     let range = (offset, bytes);
-    if file.as_os_str() == "-" {
-        read_to(&disk, &memory, device, range, &mut io::stdout().lock(), &stop)?;
+    if file.as_os_str() == "-" || is_standard_output(file) {
+        let mut out = standard_output().map_err(Failure::with(Status::Failed))?;
+        read_to(&disk, &memory, device, range, &mut out, &stop)?;
         return Ok(Status::Done);
     }
+    check_output(file, device).map_err(Failure::with(Status::Usage))?;
     let named = || file.display().to_string();
-    let folder = match file.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let new = tempfile::NamedTempFile::new_in(folder).with_context(named);
-    let mut new = new.map_err(Failure::with(Status::Usage))?;
-    read_to(&disk, &memory, device, range, new.as_file_mut(), &stop)?;
-    new.as_file().sync_all().with_context(named).map_err(Failure::with(Status::Failed))?;
-    new.persist(file).with_context(named).map_err(Failure::with(Status::Failed))?;
+    let out = RecordFile::create(file).with_context(named).map_err(Failure::with(Status::Usage))?;
+    out.fill(|out| read_to(&disk, &memory, device, range, out, &stop).map_err(Broken::Read))
+        .map_err(|broken| match broken {
+            Broken::Read(failure) => failure,
+            Broken::Out(error) => {
+                Failure::with(Status::Failed)(anyhow::Error::from(error).context(named()))
+            }
+        })?;
     Ok(Status::Done)
+}
+
+/// The reason why copying ended early.
+enum Broken {
+    Read(Failure),
+    Out(io::Error),
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Broken {
+        Broken::Out(error)
+    }
 }
 
 fn read_to(

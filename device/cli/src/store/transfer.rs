@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use steadyio_store::storage::{BLOCK_BYTES, Commands};
 use steadyio_store::store::{ExtentOptions, Store};
 
 use super::{failure, interrupted, named, open_to_change, open_to_read};
+use crate::destination::{check_output, is_standard_output, standard_output};
 use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::progress::Pace;
@@ -198,14 +200,20 @@ fn inputs(words: &[String]) -> Result<Vec<Input>, Failure> {
         let (Ok(id), file) = (pair[0].parse(), PathBuf::from(&pair[1])) else {
             return Err(usage(format!("ID {}: must be a number of 0 to {}", pair[0], u64::MAX)));
         };
-        if inputs.iter().any(|input| input.id == id || (input.file == file && pair[1] == STANDARD))
-        {
+        let (source, length) = source(&file)?;
+        let is_same = |input: &Input| length.is_none() && same_file(&input.source, &source);
+        if inputs.iter().any(|input| input.id == id || is_same(input)) {
             return Err(usage(format!("{id} {}: is there twice", pair[1])));
         }
-        let (source, length) = source(&file)?;
         inputs.push(Input { id, file, source, length });
     }
     Ok(inputs)
+}
+
+/// Whether both are one pipe or terminal.
+fn same_file(one: &File, other: &File) -> bool {
+    let number = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
+    number(one).is_some_and(|one| Some(one) == number(other))
 }
 
 /// The source, with its length if known.
@@ -303,16 +311,20 @@ fn fill(source: &mut File, buffer: &mut [u8], stop: &Interrupt) -> io::Result<us
 
 pub fn get(arguments: &Get, stop: &Interrupt) -> Result<Status, Failure> {
     let Get { device, id, file, json, .. } = arguments;
-    let to_standard = file == Path::new(STANDARD);
+    let to_standard = file == Path::new(STANDARD) || is_standard_output(file);
     if to_standard && *json {
         return Err(Failure::with(Status::Usage)(anyhow!(
             "--json: standard output has the contents; give a file for them"
         )));
     }
+    if !to_standard {
+        check_output(file, device).map_err(Failure::with(Status::Usage))?;
+    }
     let mut store = open_to_read(device)?;
     store.extent(*id).map_err(failure(device))?;
     let transfer = if to_standard {
-        read(arguments, &mut store, &mut io::stdout().lock(), stop).map_err(Broken::into_failure)?
+        let mut out = standard_output().map_err(Failure::with(Status::Failed))?;
+        read(arguments, &mut store, &mut out, stop).map_err(Broken::into_failure)?
     } else {
         let out = named(file, RecordFile::create(file))?;
         let load = |out: &mut io::BufWriter<&mut File>| read(arguments, &mut store, out, stop);

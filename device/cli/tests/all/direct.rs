@@ -96,3 +96,27 @@ fn regions_are_refused_as_they_are_written() {
         assert!(said(&output).contains("START+LENGTH"), "{region}: {}", said(&output));
     }
 }
+
+#[test]
+fn a_read_replaces_no_device_and_follows_a_link() {
+    let Some(disk) = loop_device() else { return };
+    let at = |name: &str| disk.dir.path().join(name);
+    let (file, link) = (at("file"), at("link"));
+    fs::write(&file, "before").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let read = direct(&["read", &disk.node, link.to_str().unwrap(), "--bytes=4K"]);
+    assert!(read.status.success(), "{}", said(&read));
+    assert!(link.is_symlink() && fs::read(&file).unwrap() == [0; 4096]);
+    let fifo = at("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::read(fifo).unwrap()
+    });
+    let read = direct(&["read", &disk.node, fifo.to_str().unwrap(), "--bytes=4K"]);
+    assert!(read.status.success(), "{}", said(&read));
+    assert_eq!(reader.join().unwrap(), [0; 4096]);
+    let read = direct(&["read", &disk.node, &disk.node, "--bytes=4K"]);
+    assert_eq!(read.status.code(), Some(2), "{}", said(&read));
+    assert!(said(&read).contains("is a block device"), "{}", said(&read));
+}

@@ -391,3 +391,56 @@ fn several_extents_become_durable_with_one_record() {
     );
     assert_eq!(steady(&["get", &place.store, "1", "-"]).stdout, contents(100), "all or none");
 }
+
+#[test]
+fn contents_that_cannot_be_written_whole_are_an_error() {
+    let place = Place::new(12);
+    good(&["put", &place.store, "7", &place.file]);
+    let get = |out: fs::File| {
+        let mut steady = Command::new(env!("CARGO_BIN_EXE_steady"));
+        steady.args(["store", "get", &place.store, "7", "-"]).stdout(out).output().unwrap()
+    };
+    let output = get(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let copy = place.at("copy");
+    assert!(get(fs::File::create(&copy).unwrap()).status.success());
+    assert_eq!(fs::read(copy).unwrap(), contents(12));
+}
+
+#[test]
+fn standard_output_by_name_has_the_contents_alone() {
+    let place = Place::new(300);
+    good(&["put", &place.store, "7", &place.file]);
+    let copy = place.at("copy");
+    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
+        .args(["store", "get", &place.store, "7", "/dev/stdout"])
+        .stdout(fs::File::create(&copy).unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(fs::read(copy).unwrap(), contents(300));
+}
+
+#[test]
+fn a_store_is_not_the_output_of_its_own_contents() {
+    let place = Place::new(300);
+    good(&["put", &place.store, "7", &place.file]);
+    let before = fs::read(&place.store).unwrap();
+    let link = place.at("link");
+    std::os::unix::fs::symlink(&place.store, &link).unwrap();
+    for out in [place.store.as_str(), link.to_str().unwrap()] {
+        let said = refused(2, &["get", &place.store, "7", out]);
+        assert!(said.contains("is the device or file that is read"), "{said}");
+    }
+    assert_eq!(fs::read(&place.store).unwrap(), before);
+    let Some(disk) = LoopDisk::new(1, &[]) else { return };
+    let said = refused(2, &["get", &place.store, "7", &disk.node]);
+    assert!(said.contains("is a block device"), "{said}");
+}
+
+#[test]
+fn a_pipe_is_the_input_of_one_extent() {
+    let place = Place::new(1);
+    let said = refused(2, &["put", &place.store, "1", "-", "2", "/dev/stdin", "--size=4K"]);
+    assert!(said.contains("2 /dev/stdin: is there twice"), "{said}");
+}

@@ -43,7 +43,11 @@ pub fn decode(block: &[u8]) -> Result<Geometry, NoSuperblock> {
     // Before the checksum, which another version may have elsewhere.
     let version = u32_at(block, 8);
     if version != VERSION {
-        return Err(NoSuperblock::Version(version));
+        let mut restored = block.to_vec();
+        put(&mut restored, 8, &VERSION.to_le_bytes());
+        // Only the version is damaged.
+        let damaged = is_sealed(&restored);
+        return Err(if damaged { NoSuperblock::Checksum } else { NoSuperblock::Version(version) });
     }
     if !is_sealed(block) {
         return Err(NoSuperblock::Checksum);

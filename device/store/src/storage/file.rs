@@ -25,8 +25,10 @@ use steadyio_direct::disk::{Disk, DiskError, DiskKind};
 use steadyio_direct::nvme::{self, Queue, region};
 
 use super::access::retried;
-use super::aliases;
 use super::{BLOCK_BYTES, Commands, Limits, Storage};
+use super::{aliases, loops};
+use crate::error::StoreError;
+use crate::examine::find_superblock;
 
 pub use super::access::{Access, OpenError};
 
@@ -56,6 +58,12 @@ impl FileStorage {
         let at = |source| OpenError::Io { path: path.into(), source };
         let metadata = std::fs::metadata(path).map_err(at)?;
         let kind = metadata.file_type();
+        if access == Access::Change && !kind.is_char_device() {
+            let users = loops::users_above(path, &metadata);
+            if !users.is_empty() {
+                return Err(OpenError::InUse { path: path.into(), by: users.join("; ") });
+            }
+        }
         let is_namespace = kind.is_char_device() && nvme::is_namespace(&metadata);
         let mut opened = if kind.is_block_device() {
             let file = open_device(path, access)?;
@@ -91,12 +99,21 @@ impl FileStorage {
         Ok(opened)
     }
 
-    /// Fails if the device or file has known contents.
+    /// Fails if the device has known contents, or the file any. A store whose superblock is damaged
+    /// counts, too.
     pub fn check_empty(&mut self, path: &Path) -> Result<(), OpenError> {
-        match self.held(path)? {
+        let held = match self.held(path)? {
+            None => self.has_damaged_store().then(|| format!("{STORE} that is damaged")),
+            held => held,
+        };
+        match held {
             Some(what) => Err(OpenError::Holds { path: path.into(), what }),
             None => Ok(()),
         }
+    }
+
+    fn has_damaged_store(&mut self) -> bool {
+        !matches!(find_superblock(self), Err(StoreError::NoStore))
     }
 
     /// The known format at the start, other than a store.
@@ -118,13 +135,36 @@ impl FileStorage {
         if head.is_empty() {
             return Ok((self.limits.size_bytes > 0).then(|| "other data".into()));
         }
+        if let Some(what) = signature(&head) {
+            return Ok(Some(what.to_string()));
+        }
+        // A device may contain anything, but a file with a name was made on purpose.
         let is_file = self.file.metadata().map_err(at)?.is_file();
-        Ok(match signature(&head) {
-            Some(what) => Some(what.to_string()),
-            // A device may contain anything, but a file with a name was made on purpose.
-            None if is_file && head.iter().any(|&byte| byte != 0) => Some("other data".into()),
-            None => None,
-        })
+        let has_data = is_file && self.has_data().map_err(at)?;
+        Ok(has_data.then(|| "other data".into()))
+    }
+
+    /// Whether a byte of a file is not zero. Its holes are not read.
+    fn has_data(&mut self) -> io::Result<bool> {
+        let end = self.limits.size_bytes - self.limits.size_bytes % BLOCK_BYTES;
+        let mut piece =
+            AlignedBuffer::new(FILE_COMMAND_BYTES as usize, false).map_err(io::Error::other)?;
+        let mut at = 0;
+        while at < end {
+            match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(at)) {
+                Ok(data) => at = data - data % BLOCK_BYTES,
+                Err(rustix::io::Errno::NXIO) => return Ok(false),
+                // A file system that knows no holes.
+                Err(_) => {}
+            }
+            let bytes = end.saturating_sub(at).min(FILE_COMMAND_BYTES) as usize;
+            self.read_at(&mut piece[..bytes], at)?;
+            if piece[..bytes].iter().any(|&byte| byte != 0) {
+                return Ok(true);
+            }
+            at += bytes as u64;
+        }
+        Ok(false)
     }
 
     /// The range with all signatures, in whole blocks.

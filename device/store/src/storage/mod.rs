@@ -5,6 +5,7 @@
 mod access;
 mod aliases;
 pub mod file;
+mod loops;
 
 use std::io;
 

@@ -56,6 +56,13 @@ fn other_versions_are_named() {
 }
 
 #[test]
+fn a_damaged_version_is_damage() {
+    let mut image = stored(1);
+    image[8] = 3;
+    assert_eq!(problems(image), [Problem::Superblock(NoSuperblock::Checksum)]);
+}
+
+#[test]
 fn what_is_no_store_is_told() {
     assert!(refused(vec![0; 100 * BLOCK]).contains("holds no store"));
     assert!(refused(vec![0x5a; 100 * BLOCK]).contains("holds no store"));

@@ -157,3 +157,55 @@ fn what_cannot_hold_a_store_is_told() {
         assert!(matches!(open(&disk.node), OpenError::ReadOnly { .. }));
     }
 }
+
+fn refuses_to_create(path: &Path) -> String {
+    let mut storage = FileStorage::open(path, Access::Change).unwrap();
+    storage.check_empty(path).unwrap_err().to_string()
+}
+
+#[test]
+fn data_anywhere_in_a_file_and_a_damaged_store_are_contents() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), 16);
+    let storage = FileStorage::open(&path, Access::Change);
+    storage.unwrap().check_empty(&path).unwrap();
+    let write = |bytes: &[u8], at: u64| {
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, bytes, at).unwrap();
+    };
+    write(b"data", 10 << 20);
+    assert!(refuses_to_create(&path).contains("holds other data"));
+    use_store(&path);
+    write(&[0; 4096], 0);
+    assert!(refuses_to_create(&path).contains("holds"));
+    let Some(disk) = LoopDisk::new(16, &[]) else { return };
+    use_store(Path::new(&disk.node));
+    let node = fs::OpenOptions::new().write(true).open(&disk.node).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&node, &[0; 4096], 0).unwrap();
+    node.sync_all().unwrap();
+    let said = refuses_to_create(Path::new(&disk.node));
+    assert!(said.contains("holds a store of steadyio that is damaged"), "{said}");
+}
+
+#[test]
+fn what_lies_below_a_mounted_loop_device_is_in_use() {
+    let Some(disk) = LoopDisk::new(16, &[]) else { return };
+    let run = |words: &[&str]| {
+        let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_string()
+    };
+    let above = run(&["losetup", "--find", "--show", "--offset=1048576", &disk.node]);
+    let mount = tempfile::tempdir().unwrap();
+    let mount_path = mount.path().to_str().unwrap();
+    run(&["mkfs.ext4", "-q", &above]);
+    run(&["mount", &above, mount_path]);
+    let opened = [Path::new(&disk.node), disk.backing.as_path()]
+        .map(|path| FileStorage::open(path, Access::Change).map(|_| ()));
+    run(&["umount", mount_path]);
+    run(&["losetup", "--detach", &above]);
+    for result in opened {
+        let said = result.unwrap_err().to_string();
+        assert!(said.contains("is in use") && said.contains("mounted on"), "{said}");
+    }
+}
