@@ -14,7 +14,7 @@ use crate::io::Processes;
 use crate::source::decode::Decoder;
 use crate::source::pages::{CpuPages, Merged};
 use crate::source::ring::{self, Entry};
-use crate::source::{Events, Problem};
+use crate::source::{Events, Position, Problem};
 
 /// A capture that has ended.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ impl Captured {
         switches.is_some_and(|event| !event.of_threads)
     }
 
-    /// The events in time order, without the tracer's own calls. Losses that no page mentions come
-    /// last. It may be called again.
+    /// The events in time order, without the tracer's own calls. Problems of short files come first;
+    /// losses that no page mentions come last. It may be called again.
     pub fn events(&self) -> Events<'_> {
         let cpus = self.meta.cpus.iter().zip(&self.held).map(|(cpu, held)| CpuPages {
             cpu: held.cpu,
@@ -84,13 +84,15 @@ impl Captured {
         let mut merged = Merged::new(cpus.collect(), &self.decoder, names);
         let tracer: HashSet<u32> = self.meta.tracer.iter().copied().collect();
         let (mut untold, mut latest_ns) = (self.untold_losses(), self.meta.started.mono_ns);
-        Box::new(iter::from_fn(move || {
+        let (problems, mut cut) = self.cut_files();
+        let problems = problems.into_iter().map(Err);
+        Box::new(problems.chain(iter::from_fn(move || {
             loop {
                 let mut event = match merged.next() {
                     Some(Ok(event)) => event,
                     Some(problem) => return Some(problem),
                     None => {
-                        let Untold { buffer, cpu, count } = untold.pop()?;
+                        let Untold { buffer, cpu, count } = untold.pop().or_else(|| cut.pop())?;
                         let since_ns = buffer.map(|buffer| merged.latest_ns(buffer));
                         let what = EventKind::Lost { count, since_ns };
                         let (time_ns, comm) = (latest_ns, Comm::default());
@@ -113,7 +115,29 @@ impl Captured {
                 }
                 return Some(Ok(event));
             }
-        }))
+        })))
+    }
+
+    /// The buffers whose files are shorter than `capture.json` says: their last events are lost. A
+    /// part of a page is a problem where it is read.
+    fn cut_files(&self) -> (Vec<Problem>, Vec<Untold>) {
+        let (mut problems, mut losses) = (Vec::new(), Vec::new());
+        for (buffer, (cpu, held)) in self.meta.cpus.iter().zip(&self.held).enumerate() {
+            let bytes = held.bytes_with_older();
+            if bytes >= cpu.bytes {
+                continue;
+            }
+            losses.push(Untold { buffer: Some(buffer), cpu: cpu.cpu, count: 0 });
+            if bytes % self.decoder.page.page_size as u64 == 0 {
+                let file = self.name.join(&cpu.file).display().to_string();
+                let what = format!(
+                    "ends here, and had {} bytes: later events of CPU {} are lost (copy the folder again)",
+                    cpu.bytes, cpu.cpu
+                );
+                problems.push(Problem { file, place: Position::Byte(bytes), what });
+            }
+        }
+        (problems, losses)
     }
 
     /// The losses of each buffer that no page counts, and those whose place is unknown.

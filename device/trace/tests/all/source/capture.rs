@@ -16,6 +16,7 @@ use steadyio_trace::source::tracefs::Tracefs;
 use crate::disk::{
     Disk, instance, instances, settings_of_others, traceable_disk, unless_disturbed,
 };
+use crate::samples::split;
 
 fn start(options: &Options) -> Capture {
     Capture::start(options, &mut |note| eprintln!("{note}")).unwrap()
@@ -378,12 +379,21 @@ fn a_damaged_folder_is_a_problem_with_its_place() {
     let largest = whole.meta.cpus.iter().max_by_key(|cpu| cpu.bytes).unwrap();
     let (pages, bytes) = (dir.join(&largest.file), largest.bytes);
 
-    // The last page is cut in the middle: what lies before it is read.
-    fs::File::options().write(true).open(&pages).unwrap().set_len(bytes - 4096 + 12).unwrap();
-    let cut = Captured::open(&dir).unwrap();
-    let problems: Vec<_> = cut.events().filter_map(Result::err).collect();
-    assert_eq!(problems.len(), 1, "{problems:?}");
-    assert_eq!(problems[0].place, Position::Byte(bytes - 4096));
+    // The last page is cut in the middle, or whole: what lies before it is read, and its end is lost.
+    for left in [12, 0] {
+        let file = fs::File::options().write(true).open(&pages).unwrap();
+        file.set_len(bytes - 4096 + left).unwrap();
+        let cut = Captured::open(&dir).unwrap();
+        let (events, problems) = split(cut.events());
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].place, Position::Byte(bytes - 4096));
+        let (last, before) = events.split_last().unwrap();
+        let read_ns = before.iter().rfind(|event| event.cpu == largest.cpu).unwrap().time_ns;
+        let EventKind::Lost { count: 0, since_ns: Some(since_ns) } = last.what else {
+            panic!("{last:?}")
+        };
+        assert!(last.cpu == largest.cpu && since_ns >= read_ns, "{last:?}");
+    }
 
     replace(&dir.join("formats/block/block_rq_issue"), "ID: ", "ID: x");
     let problem = Captured::open(&dir).unwrap_err();
