@@ -174,7 +174,7 @@ fn no_head<'a>(line: &[u8], at_time: Option<&[u8]>) -> Result<Line<'a>, String> 
     let digits = time.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if time[digits..].starts_with(b": ") {
         return Ok(Line::Stop(format!(
-            "the time {} counts events or cycles, not seconds: record with the trace clock mono",
+            "the time {} has no decimals: it is cut, or counts events or cycles (record with the trace clock mono)",
             time[..digits].escape_ascii()
         )));
     }

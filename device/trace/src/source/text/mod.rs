@@ -55,7 +55,8 @@ enum Line<'a> {
         /// The number of lost events; 0 if unknown.
         count: u64,
     },
-    /// Reading stops here, for this reason.
+    /// No event can be read, for this reason. Reading stops unless events were read before: then only
+    /// this line is damaged.
     Stop(String),
 }
 
@@ -161,7 +162,7 @@ impl<'a> Text<'a> {
             Line::Skipped => self.skipped += 1,
             Line::Lost { cpu, count } => self.lost.push((cpu, count)),
             Line::Stop(why) => {
-                self.ended = true;
+                self.ended = self.pushed == 0 && self.skipped == 0;
                 return Err(why);
             }
             Line::Event { head, name, values } => {

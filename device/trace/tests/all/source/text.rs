@@ -283,6 +283,17 @@ fn is_problem(format: Format, line: &str, expected: &str) {
 }
 
 #[test]
+fn a_time_without_decimals_ends_reading_only_before_the_first_event() {
+    let good = "sh-10 [001] 1.000001: contention_end: 0x1 (ret=0)\n";
+    let cut = "sh-10 [001] 1: contention_end: 0x1 (ret=0)\n";
+    for (text, events) in [(format!("{good}{cut}{good}"), 2), (format!("{cut}{good}"), 0)] {
+        let (found, problems) = read(Ftrace, &text);
+        assert_eq!((found.len(), problems.len()), (events, 1), "{text}");
+        assert!(problems[0].what.contains("the time 1 has no decimals"), "{}", problems[0].what);
+    }
+}
+
+#[test]
 fn every_event_of_the_table_says_something_of_any_values() {
     for row in wanted() {
         let line = format!("sh-10 [001] 1.000001: {}: ?\n", row.name);
