@@ -28,12 +28,12 @@ const LOOKED_FOR: &str = "not a known trace format. Looked for: ftrace's text (t
 const NO_CALLS: &str =
     "is a file of blktrace, which has no system calls: record with trace-cmd, perf or steady trace";
 
+/// The first bytes of the text of a trace, which may have no event: one CPU was idle.
+const HEADINGS: [&[u8]; 3] = [b"# tracer: ", b"cpus=", b"version ="];
+
 /// The format of a file that begins with `head` (the whole file, or [`HEAD_BYTES`]). The error says
-/// why it is not a trace.
+/// why it is not a trace. For an empty file any format of text will do: its reader reports it.
 pub fn format(head: &[u8]) -> Result<Format, &'static str> {
-    if head.is_empty() {
-        return Err("is empty");
-    }
     if head.starts_with(trace_dat::MAGIC) {
         return Ok(Format::TraceDat);
     }
@@ -44,8 +44,17 @@ pub fn format(head: &[u8]) -> Result<Format, &'static str> {
         return Err(SYSTRACE);
     }
     let texts = [Format::Ftrace, Format::Perf].map(|format| (understood(format, head), format));
-    let best = texts.into_iter().max_by_key(|(lines, _)| *lines);
-    best.filter(|(lines, _)| *lines > 0).map(|(_, format)| format).ok_or(LOOKED_FOR)
+    match texts.into_iter().max_by_key(|(lines, _)| *lines) {
+        Some((1.., format)) => Ok(format),
+        Some((0, _)) if head.is_empty() || is_heading(head) => Ok(Format::Ftrace),
+        _ => Err(LOOKED_FOR),
+    }
+}
+
+/// Whether the file has nothing but a heading of ftrace or trace-cmd.
+fn is_heading(head: &[u8]) -> bool {
+    let known = HEADINGS.iter().any(|heading| head.starts_with(heading));
+    known && Text::new(Format::Ftrace, head, "").next().is_none()
 }
 
 /// Whether the text begins like HTML.

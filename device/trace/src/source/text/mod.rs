@@ -137,7 +137,7 @@ impl<'a> Text<'a> {
         self.ended = !matches!(read, Ok(1..));
         self.line_number += u64::from(!self.ended);
         if read.map_err(|error| format!("cannot be read further: {error}"))? == 0 {
-            return Ok(None);
+            return if self.line_number == 0 { Err("is empty".into()) } else { Ok(None) };
         }
         let mut text = line.strip_suffix(b"\n").unwrap_or(line);
         if self.line_number == 1 {

@@ -96,7 +96,6 @@ fn requests_are_the_same_whichever_tool_recorded_them() {
 fn what_is_no_trace_is_refused_with_what_was_looked_for() {
     let ascii = |text: &str| text.as_bytes().to_vec();
     for (content, expected) in [
-        (vec![], "is empty"),
         (ascii("Dear all,\nhello\n"), "Looked for: ftrace's text"),
         (vec![0; 5000], "Looked for: ftrace's text"),
         (ascii("PERFILE2xxxx"), "perf script"),
@@ -166,6 +165,26 @@ fn parts_by_time_and_by_cpu_make_the_whole() {
         assert_eq!(problems, []);
         assert_eq!(events, expected);
     }
+}
+
+#[test]
+fn a_file_without_events_leaves_the_others_readable() {
+    let folder = TempDir::new().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect(name);
+        path
+    };
+    let all = [
+        file("cpu0", "dd-1 [000] 1.000000: contention_end: 0x1 (ret=0)\n"),
+        file("cpu1", "# tracer: nop\n#\n#           TASK-PID     CPU#  TIMESTAMP  FUNCTION\n"),
+        file("cpu2", "cpus=2\n"),
+        file("cpu3", ""),
+    ];
+    let (events, problems) = read(&all).expect("a trace");
+    assert_eq!((events.len(), problems.len()), (1, 1));
+    assert!(problems[0].to_string().ends_with("cpu3: is empty"), "{}", problems[0]);
+    assert_eq!(read(&all[1..3]).expect("headings"), (vec![], vec![]));
 }
 
 #[test]
