@@ -43,13 +43,15 @@ pub fn nvme(fields: &Fields) -> Option<Command> {
     Some(Command { driver: Driver::Nvme, key, sector: None, bytes: None, opcode })
 }
 
-/// Fields: `host_no channel id lun driver_tag opcode cmnd`. A host with several queues may use the
-/// same tag in each of them. The address and the bytes of the command make the key unique.
+/// Fields: `host_no channel id lun ?driver_tag opcode cmnd`. A host with several queues may use the
+/// same tag in each of them. The address and the bytes of the command make the key unique, also
+/// without a tag, unless the same command is in flight twice.
 pub fn scsi(fields: &Fields) -> Option<Command> {
     let mut key = DefaultHasher::new();
-    for slot in 0..5 {
+    for slot in 0..4 {
         key.write_u64(fields.u64(slot)?);
     }
+    key.write_u64(fields.u64(4).unwrap_or(0));
     let opcode = u8::try_from(fields.hex(5)?).ok();
     key.write(fields.bytes(6)?);
     let (driver, key) = (Driver::Scsi, key.finish());

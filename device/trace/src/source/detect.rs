@@ -64,7 +64,8 @@ fn is_page(head: &[u8]) -> bool {
     begins(b"<!doctype html") || begins(b"<html")
 }
 
-/// The number of lines that can be parsed in that format, minus those that cannot.
+/// The number of lines with a head that can be parsed in that format, minus those without. Another
+/// kernel may print other values: that does not make it another format.
 fn understood(format: Format, head: &[u8]) -> u64 {
     // The last line may be truncated.
     let end = head.iter().rposition(|byte| *byte == b'\n').map_or(head.len(), |end| end + 1);
@@ -73,5 +74,5 @@ fn understood(format: Format, head: &[u8]) -> u64 {
     for item in text.by_ref() {
         *(if item.is_ok() { &mut events } else { &mut problems }) += 1;
     }
-    (events + text.skipped).saturating_sub(problems)
+    (events + text.skipped + text.misread).saturating_sub(problems - text.misread)
 }

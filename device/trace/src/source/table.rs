@@ -141,9 +141,11 @@ const REQUEST: &[&str] =
     &["{dev:D} {rwbs:r} {:d} ({*}) {sector:d} + {nr_sector:d} {ioprio:p}[{comm:n}]"];
 const ENDED: &[&str] = &["{dev:D} {rwbs:r} ({*}) {sector:d} + {nr_sector:d} {ioprio:p}[{error:s}]"];
 const NVME: &str = "ctrl_id qid cid ?opcode";
-const SCSI: &str = "host_no channel id lun driver_tag opcode cmnd";
+/// Linux 5.10 prints no tag.
+const SCSI: &str = "host_no channel id lun ?driver_tag opcode cmnd";
 const SCSI_TEXT: &[&str] = &[
     "host_no={host_no:d} channel={channel:d} id={id:d} lun={lun:d}{*} driver_tag={driver_tag:s}{*} raw={opcode:x}{cmnd:t}){*}",
+    "host_no={host_no:d} channel={channel:d} id={id:d} lun={lun:d}{*} raw={opcode:x}{cmnd:t}){*}",
 ];
 const INODE: &[&str] = &["bdi {*}: ino={ino:d} state={*}"];
 const COMMIT: &[&str] = &["dev {dev:D} transaction {transaction:d} sync {*}"];

@@ -32,6 +32,8 @@ fn takes_scsi(dev: Dev) -> bool {
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Commands {
     running: HashMap<CommandKey, Slot>,
+    /// SCSI commands that were in flight twice at a time, so their ends cannot be told apart.
+    alike: HashSet<CommandKey>,
     /// For each CPU, the thread that prepared the last command, and the command.
     prepared: HashMap<u32, (u32, CommandKey)>,
     /// For each CPU, the thread that issued the last request, and the request.
@@ -86,7 +88,8 @@ impl Commands {
             }
             Driver::Scsi => {
                 let issued = self.issued.remove(&event.cpu);
-                issued.filter(|(pid, _)| *pid == event.pid).map(|(_, slot)| slot)
+                let slot = issued.filter(|(pid, _)| *pid == event.pid).map(|(_, slot)| slot);
+                slot.filter(|slot| self.is_unlike(key, *slot, &mut open.table))
             }
             Driver::Mmc => {
                 open.forget_reused(event, command, sink);
@@ -115,6 +118,20 @@ impl Commands {
         if let Some(piece) = open.dispatch.as_mut().filter(|_| !still_busy) {
             piece.hardware_done_ns = Some(event.time_ns);
         }
+    }
+
+    /// Whether no other request in flight has the same command. If one has, neither gets it.
+    fn is_unlike(&mut self, key: CommandKey, slot: Slot, table: &mut Table) -> bool {
+        let other = self.running.get(&key).filter(|other| **other != slot);
+        if let Some(open) = other.and_then(|other| table.all.get_mut(*other)) {
+            open.command = None;
+            if let Some(piece) = &mut open.dispatch {
+                piece.hardware_start_ns = None;
+            }
+            self.running.remove(&key);
+            self.alike.insert(key);
+        }
+        !self.alike.contains(&key)
     }
 
     /// The only request in flight at a card to which the command can belong. Among several, none

@@ -102,6 +102,8 @@ pub struct Text<'a> {
     lost: Vec<(Option<u32>, u64)>,
     /// The number of events so far that are read but not needed.
     pub skipped: u64,
+    /// The number of events so far whose values could not be read.
+    pub(super) misread: u64,
     ended: bool,
 }
 
@@ -119,6 +121,7 @@ impl<'a> Text<'a> {
             overwritten: false,
             lost: Vec::new(),
             skipped: 0,
+            misread: 0,
             ended: false,
         }
     }
@@ -167,6 +170,7 @@ impl<'a> Text<'a> {
             }
             Line::Event { head, name, values } => {
                 let event = event(&head, &name, values);
+                self.misread += u64::from(event.is_err());
                 let event = event.map_err(|what| format!("{}: {what}", name.escape_ascii()))?;
                 self.place_losses(head.time_ns, head.cpu);
                 match event {

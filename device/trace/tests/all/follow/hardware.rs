@@ -95,6 +95,25 @@ fn scsi_starts_a_command_right_after_the_issue() {
 }
 
 #[test]
+fn two_scsi_commands_that_look_the_same_are_nobodys() {
+    let mut script = Script::new();
+    let command = command(Driver::Scsi, 4);
+    let both = [read(SCSI, 0), read(SCSI, 8)];
+    for place in both {
+        script.by(1).at(20).block('Q', place).block('G', place).block('D', place);
+        script.at(21).what(EventKind::HardwareStart(command));
+    }
+    for (ns, place) in [(30, both[0]), (40, both[1])] {
+        script.by(0).at(ns).what(EventKind::HardwareDone(command)).block('C', place);
+    }
+    let trace = script.follow();
+    assert_eq!(trace.requests.len(), 2);
+    let hardware = [Mark::HardwareStart, Mark::HardwareDone];
+    let known = trace.requests.iter().flat_map(|of| hardware.map(|mark| of.marks.get(mark)));
+    assert_eq!(known.flatten().count(), 0, "{:#?}", trace.requests);
+}
+
+#[test]
 fn a_command_of_a_device_that_is_not_traced_is_nobodys() {
     // The thread reads an NVMe disk, whose issue is not in the trace, then this one.
     let mut script = Script::new();

@@ -111,6 +111,12 @@ fn what_is_no_trace_is_refused_with_what_was_looked_for() {
 }
 
 #[test]
+fn values_of_another_kernel_do_not_hide_the_format() {
+    let line = "dd-1 [000] 1.000000: scsi_dispatch_cmd_start: host_no=2\n";
+    assert_eq!(format(line.as_bytes()), Ok(Format::Ftrace));
+}
+
+#[test]
 fn a_page_of_systrace_is_named_with_what_takes_the_text_out() {
     let page = "<!DOCTYPE html>\n<html>\n<body>\n  <script class=\"trace-data\" type=\"application/text\">\n\
                 # tracer: nop\n\

@@ -175,6 +175,11 @@ fn commands_of_one_scsi_device_are_told_apart() {
     assert_eq!(done, EventKind::HardwareDone(started));
     assert_ne!(start(6, read).key, started.key);
     assert_ne!(start(5, "28 00 00 00 08 08 00 00 08 00").key, started.key);
+    // Linux 5.10 prints no tag.
+    let older = command(5, read).replace("driver_tag=5 scheduler_tag=9 ", "");
+    let older = what(&format!("scsi_dispatch_cmd_start: {older}"));
+    let EventKind::HardwareStart(older) = older else { panic!("{older:?}") };
+    assert_eq!((older.driver, older.opcode), (Driver::Scsi, Some(0x28)));
 }
 
 #[test]
