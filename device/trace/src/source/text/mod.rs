@@ -98,7 +98,8 @@ pub struct Text<'a> {
     pushed: u64,
     released_ns: u64,
     overwritten: bool,
-    /// Losses have no time of their own; they get that of the next event.
+    /// Losses have no time of their own; they get that of the next event of their CPU. The lines of
+    /// other CPUs may come between.
     lost: Vec<(Option<u32>, u64)>,
     /// The number of events so far that are read but not needed.
     pub skipped: u64,
@@ -172,7 +173,7 @@ impl<'a> Text<'a> {
                 let event = event(&head, &name, values);
                 self.misread += u64::from(event.is_err());
                 let event = event.map_err(|what| format!("{}: {what}", name.escape_ascii()))?;
-                self.place_losses(head.time_ns, head.cpu);
+                self.place_losses(head.time_ns, Some(head.cpu));
                 match event {
                     Some(event) if event.time_ns < self.released_ns => {
                         let back_ns = self.released_ns - event.time_ns;
@@ -189,11 +190,16 @@ impl<'a> Text<'a> {
         Ok(())
     }
 
-    fn place_losses(&mut self, time_ns: u64, here: u32) {
+    /// Places the losses before an event of the CPU `here`; with `None`, all at the end of the file.
+    fn place_losses(&mut self, time_ns: u64, here: Option<u32>) {
         let time_ns = time_ns.max(self.released_ns);
-        for (cpu, count) in std::mem::take(&mut self.lost) {
+        let is_due =
+            |(cpu, _): &(Option<u32>, u64)| here.is_none() || cpu.is_none() || *cpu == here;
+        let (due, later): (Vec<_>, _) = self.lost.drain(..).partition(is_due);
+        self.lost = later;
+        for (cpu, count) in due {
             let what = EventKind::Lost { count, since_ns: None };
-            let cpu = cpu.unwrap_or(here);
+            let cpu = cpu.or(here).unwrap_or(UNKNOWN_CPU);
             self.hold(Event { time_ns, cpu, pid: 0, comm: Comm::default(), what });
         }
     }
@@ -242,7 +248,7 @@ impl Iterator for Text<'_> {
             let taken = text.and_then(|text| text.map_or(Ok(()), |text| self.take(text)));
             if self.ended {
                 let newest = self.held.last_key_value().map_or(self.released_ns, |(key, _)| key.0);
-                self.place_losses(newest, UNKNOWN_CPU);
+                self.place_losses(newest, None);
             }
             if let Err(what) = taken {
                 let place = match self.line_number {

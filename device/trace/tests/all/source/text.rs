@@ -154,6 +154,17 @@ fn losses_come_with_the_event_behind_them() {
 }
 
 #[test]
+fn a_loss_lasts_until_the_next_event_of_its_cpu() {
+    let text = "sh-10 [001] 1.000005: contention_end: 0x1 (ret=0)\n\
+                CPU:1 [LOST 2 EVENTS]\n\
+                sh-11 [000] 1.000004: contention_end: 0x1 (ret=0)\n\
+                sh-10 [001] 3.000000: contention_end: 0x1 (ret=0)\n";
+    let events = all_events(Text::new(Ftrace, text.as_bytes(), "t"));
+    let lost = EventKind::Lost { count: 2, since_ns: None };
+    assert_eq!((events[2].time_ns, events[2].cpu, events[2].what), (3_000_000_000, 1, lost));
+}
+
+#[test]
 fn events_and_stacks_that_nobody_needs_are_counted() {
     let ftrace = "# tracer: nop\n\ncpus=2\nCPU 1 is empty\nversion = 7\n\
                 sh-10 [001] 1.000001: sched_move_numa: a ==> b\n\
