@@ -26,7 +26,7 @@ use requests::{Requests, Side};
 use sink::Sink;
 use waits::Waits;
 
-use super::event::{Event, EventKind, Extent};
+use super::event::{Event, EventKind, Extent, Kind};
 use super::io::{Mark, Processes, Trace};
 
 #[derive(Clone, Debug, Default)]
@@ -80,6 +80,9 @@ impl Follower {
         self.callers.finish(&mut self.sink);
         self.sink.abandon_all();
         self.requests.finish(&mut self.sink);
+        if !self.sink.seen.has(Kind::WritebackEnd) {
+            self.sink.results.forget_writeback();
+        }
         let Waits { sched, dirty_pauses, lock_waits, .. } = self.waits;
         let (missing, processes) = (self.sink.seen.missing(), self.callers.processes);
         Trace {

@@ -66,6 +66,8 @@ impl Seen {
              "unknown which operations io_uring workers do: these I/Os are incomplete"),
             (self.readahead && !has(Kind::PageCacheAdd), "filemap:mm_filemap_add_to_page_cache",
              "unknown which inode readahead is for"),
+            (has(Kind::WritebackStart) && !has(Kind::WritebackEnd), "writeback:writeback_single_inode",
+             "unknown which requests are writeback"),
             (self.journal_thread && !has(Kind::JournalCommitStart), "jbd2:jbd2_start_commit",
              "unknown which fsync waited for which journal commit"),
             (self.card && !self.card_command, "mmc:mmc_request_start",

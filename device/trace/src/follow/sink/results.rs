@@ -116,6 +116,15 @@ impl Results {
         }
     }
 
+    /// Forgets which requests are writeback: without the events of its end, any later request of the
+    /// thread looks so too.
+    pub fn forget_writeback(&mut self) {
+        let known = self.requests.iter_mut().flatten();
+        for request in known.filter(|request| matches!(request.origin, Origin::Writeback(_))) {
+            request.origin = Origin::Thread;
+        }
+    }
+
     /// Removes withdrawn results, and sorts I/Os by their end.
     pub fn into_trace(mut self) -> Trace {
         let mut numbers = 0..;

@@ -127,6 +127,17 @@ fn writeback_is_of_its_inode() {
     assert_eq!(trace.requests[1].origin, Origin::Thread);
 }
 
+#[test]
+fn writeback_without_its_end_is_unknown() {
+    let mut script = Script::new();
+    script.named(9, "kworker/u4:1").at(0).what(EventKind::WritebackStart { inode: 77 });
+    serve(&mut script, extent("R", 64, 8), (10, 15));
+    let trace = script.follow();
+    assert_eq!(trace.requests[0].origin, Origin::Thread);
+    let missing = |event| trace.missing.iter().any(|missing| missing.event == event);
+    assert!(missing("writeback:writeback_single_inode"), "{:?}", trace.missing);
+}
+
 /// A commit of the journal of one request, by its thread.
 fn commit(script: &mut Script, (from_ns, to_ns): (u64, u64)) {
     script.named(50, "jbd2/sda1-8").at(from_ns);
