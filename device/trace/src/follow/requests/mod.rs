@@ -82,12 +82,13 @@ impl Requests {
 
     /// A request is inserted into the scheduler, for the first time or after a requeue.
     pub fn insert(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, sink: &mut Sink) {
-        let slots = self.open.table.beginning(extent, |open| open.dispatch.is_none());
+        let waits = |open: &Open| open.dispatch.is_none() && !open.inserted;
+        let slots = self.open.table.beginning(extent, waits);
         // Its thread inserts a request, unless it was requeued.
         let slots = self.open.only(slots, |open| open.request.pid == event.pid);
         self.open.mark_ambiguous(&slots, extent);
         let slot = match slots[..] {
-            [] => self.begin(extent, bios, sink),
+            [] => self.begin_inserted(extent, bios, sink),
             [slot] => slot,
             // It stays unknown which one was inserted. No result depends on it.
             _ => return,
@@ -99,6 +100,7 @@ impl Requests {
             }
             request.priority = request.priority.or(extent.priority);
             open.left = open.left.max(extent.sectors);
+            open.inserted = true;
         });
     }
 
@@ -106,6 +108,18 @@ impl Requests {
     fn begin(&mut self, extent: &Extent, bios: &mut Bios, sink: &mut Sink) -> Slot {
         let of_bio = bios.take_only(extent, sink).map(|bio| Open::from_bio(bio, extent));
         self.open.table.insert(of_bio.unwrap_or_else(|| Open::new(extent)))
+    }
+
+    /// Creates a request that is inserted. With another one in the scheduler at that sector, neither
+    /// can be followed.
+    fn begin_inserted(&mut self, extent: &Extent, bios: &mut Bios, sink: &mut Sink) -> Slot {
+        let mut alike = self.open.table.beginning(extent, |open| open.inserted);
+        let slot = self.begin(extent, bios, sink);
+        if !alike.is_empty() {
+            alike.push(slot);
+            self.open.suspect_all(&alike);
+        }
+        slot
     }
 
     /// The next issue is of a piece of a request. The whole has the size of the piece plus

@@ -36,6 +36,8 @@ pub(in crate::follow) struct Open {
     pub bio_op: Option<Op>,
     /// Whether a part has completed and the rest waits for its requeue.
     pub parted: bool,
+    /// Whether it is in the scheduler, so it is not inserted again before an issue or a requeue.
+    pub inserted: bool,
     /// Whether it was issued at least once; then it can no longer be merged.
     pub started: bool,
     /// The present dispatch, while in flight.
@@ -118,7 +120,7 @@ impl Open {
 
     /// Records that it, or a piece of it, was issued.
     pub fn issue(&mut self, event: &Event, extent: &Extent) {
-        self.parted = false;
+        (self.parted, self.inserted) = (false, false);
         self.left = self.left.max(extent.sectors);
         if !self.started {
             self.started = true;
@@ -146,7 +148,7 @@ impl Open {
             // The driver was busy before the request was issued.
             None => self.request.requeues += 1,
         }
-        self.parted = false;
+        (self.parted, self.inserted) = (false, false);
     }
 
     /// Records that `sectors` of it completed.

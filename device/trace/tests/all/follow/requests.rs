@@ -244,6 +244,19 @@ fn two_alike_at_one_place_are_not_guessed() {
 }
 
 #[test]
+fn two_in_the_scheduler_at_one_place_are_two_without_allocations_too() {
+    let mut script = Script::new();
+    let (short, long, later) = (extent("R", 64, 8), extent("R", 64, 16), extent("R", 72, 8));
+    script.at(1).by(1).block('I', short).by(2).block('I', long);
+    script.at(5).block('D', short).at(10).block('C', short);
+    script.at(11).block('D', long).at(20).block('C', long);
+    script.at(900).by(3).block('I', later).block('D', later).at(910).block('C', later);
+    let trace = script.follow();
+    assert_eq!((trace.account.matched, trace.account.unmatched_count), (1, 2), "{trace:#?}");
+    assert_eq!(trace.requests[0].marks.get(Mark::Inserted), Some(900));
+}
+
+#[test]
 fn one_after_the_other_at_one_place_is_no_trouble() {
     let mut script = Script::new();
     (0..10).for_each(|nth| read(&mut script, 7, nth * 1_000, 64));
