@@ -12,7 +12,9 @@ mod flushes;
 mod open;
 mod table;
 
-use super::bios::{Bio, Bios};
+use std::collections::HashMap;
+
+use super::bios::{Bio, Bios, StartSector};
 use super::sink::{Ambiguity, Sink};
 use crate::event::{Dev, Event, Extent, Op, OpKind};
 use crate::io::{Mark, Request};
@@ -34,6 +36,8 @@ pub(super) struct Requests {
     /// The last of these, with its state at that time and its result. If a rest is requeued, it was
     /// a piece.
     last_without_beginning: Option<((Dev, u64, Op), usize)>,
+    /// The last matched request at each place where one began, or where its last completion did.
+    ended_at: HashMap<(StartSector, OpKind), usize>,
 }
 
 impl Requests {
@@ -196,17 +200,21 @@ impl Requests {
         let slots = self.open.one_done_at(extent, issued);
         let known = self.open.closest(&slots, extent.sectors);
         let slot = known.or_else(|| self.unissued(extent, ends));
-        let Some(slot) = slot else {
-            let ambiguity = self.open.absence();
-            return sink.results.count_ambiguous(
-                ambiguity,
-                &Open::new(extent).as_seen(),
-                event.time_ns,
-            );
-        };
+        let Some(slot) = slot else { return self.complete_unseen(event, extent, sink) };
         self.open.table.change(slot, |open| open.complete(event.time_ns, extent.sectors, error));
         if self.open.table.all[slot].left == 0 {
-            self.finish_request(slot, event, sink);
+            self.finish_request(slot, event, extent, sink);
+        }
+    }
+
+    /// A request completes of which nothing else was seen. It was in flight before, so the last
+    /// completion at its place may be its own.
+    fn complete_unseen(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) {
+        let ambiguity = self.open.absence();
+        let last = self.ended_at.remove(&(place(extent), extent.op.kind));
+        let last = last.and_then(|index| sink.results.requests[index].take());
+        for request in last.into_iter().chain([Open::new(extent).as_seen()]) {
+            sink.results.count_ambiguous(ambiguity, &request, event.time_ns);
         }
     }
 
@@ -222,8 +230,8 @@ impl Requests {
         self.open.closest(&waiting, extent.sectors)
     }
 
-    /// A whole request has completed.
-    fn finish_request(&mut self, slot: Slot, event: &Event, sink: &mut Sink) {
+    /// A whole request has completed, with `extent` as the last part.
+    fn finish_request(&mut self, slot: Slot, event: &Event, extent: &Extent, sink: &mut Sink) {
         let mut open = self.open.take(slot);
         if let Some(command) = open.command {
             self.commands.release(slot, command);
@@ -239,6 +247,9 @@ impl Requests {
         let sequence = open.sequence();
         let flush = open.flushes.first().copied();
         let index = sink.results.requests.len();
+        for (dev, sector) in [(open.request.dev, open.first_sector()), place(extent)] {
+            self.ended_at.insert(((dev, sector), extent.op.kind), index);
+        }
         sink.results.requests.push(Some(open.into_request()));
         self.last_without_beginning = without_beginning.then_some((after, index));
         if without_beginning {

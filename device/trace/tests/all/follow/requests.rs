@@ -274,6 +274,16 @@ fn what_began_before_the_trace_or_ends_after_it_is_at_the_edges() {
 }
 
 #[test]
+fn an_end_without_a_request_makes_the_end_before_it_unknown() {
+    let mut script = Script::new();
+    let place = extent("WS", 64, 8);
+    script.at(1).by(1).block('D', place).at(2).by(0).block('C', place);
+    script.at(3).block('C', extent("WS", 72, 8)).at(900).block('C', place);
+    let trace = script.follow();
+    assert_eq!((trace.account.matched, trace.account.at_the_edges), (0, 3), "{:#?}", trace.account);
+}
+
+#[test]
 fn a_request_that_swallows_one_from_before_the_trace_is_at_the_edges() {
     let mut script = Script::new();
     read(&mut script, 7, 100, 240);
