@@ -10,10 +10,10 @@
 //! (`mrq`) is part of its request's memory: if the same command has another sector, it belongs to
 //! another request, so the memory was free. And a hardware queue has one flush in flight at a time.
 
-use std::collections::HashSet;
-use std::ops::Range;
+use std::collections::{HashMap, HashSet};
 
-use super::open::{CommandKey, NOWHERE, Open, Side, Slot, place};
+use super::open::{CommandKey, Open, Side, Slot};
+use super::ranges::Ranges;
 use super::table::Table;
 use crate::event::{Command, Dev, Event, Extent, MMC_MAJOR, Op, OpKind};
 use crate::follow::sink::{Ambiguity, Sink};
@@ -24,59 +24,13 @@ const LOOP_MAJOR: u32 = 7;
 
 const ALIKE: &str = "two requests queued or in flight at one sector cannot be told apart";
 
-/// The possible place of an ambiguous request.
-#[derive(Clone, Debug)]
-enum Place {
-    /// Flushes and passthrough requests. They share no place with requests that have sectors.
-    Nowhere,
-    Sectors(Range<u64>),
-}
-
-impl Place {
-    fn of(open: &Open) -> Place {
-        if open.sector == NOWHERE {
-            return Place::Nowhere;
-        }
-        let end = open.sector.saturating_add(u64::from(open.left));
-        Place::Sectors(open.first_sector().min(open.sector)..end)
-    }
-
-    fn has(&self, sector: u64) -> bool {
-        matches!(self, Place::Sectors(range) if range.contains(&sector))
-    }
-}
-
-#[derive(Debug)]
-struct AmbiguousRange {
-    slot: Slot,
-    place: Place,
-    /// Its command when events were lost, unless it is ambiguous with another request.
-    command: Option<CommandKey>,
-}
-
-impl AmbiguousRange {
-    /// Whether an event at `extent` can belong to this request, whose last known state is `open`.
-    fn reaches(&self, extent: &Extent, open: &Open) -> bool {
-        let (dev, begin) = place(extent);
-        let own = &open.request;
-        if own.dev != dev {
-            return false;
-        }
-        let Place::Sectors(range) = &self.place else {
-            return begin == NOWHERE && own.op.kind == extent.op.kind;
-        };
-        let from = range.start.min(open.sector);
-        let to = range.end.max(open.sector.saturating_add(u64::from(open.left)));
-        let end = begin.saturating_add(u64::from(extent.sectors.max(1)));
-        begin != NOWHERE && from < end && begin < to
-    }
-}
-
 /// The open requests, with marks on the ambiguous ones.
 #[derive(Debug, Default)]
 pub(in crate::follow) struct OpenRequests {
     pub table: Table,
-    ranges: Vec<AmbiguousRange>,
+    ranges: Ranges,
+    /// The requests that had each command when events were lost.
+    commands: HashMap<CommandKey, Vec<Slot>>,
     /// The devices with `block_getrq`, where each request should have that event.
     pub allocating: HashSet<Dev>,
     events_were_lost: bool,
@@ -151,16 +105,21 @@ impl OpenRequests {
             return;
         }
         let mut found = None;
-        for range in &mut self.ranges {
-            let open = &self.table.all[range.slot];
-            if !range.reaches(extent, open) {
-                continue;
-            }
-            found = if found == Some(Ambiguity::Loss) { found } else { open.ambiguity };
-            range.command = range.command.filter(|_| slots == [range.slot]);
+        for near in self.ranges.near(extent) {
+            let open = &self.table.all[near];
+            let range = self.ranges.get_mut(near).filter(|range| range.reaches(extent, open));
+            let Some(range) = range else { continue };
+            found = match (found, open.ambiguity) {
+                (Some(Ambiguity::Loss), _) | (Some(Ambiguity::Edge), Some(Ambiguity::Odd(_))) => {
+                    found
+                }
+                (_, other) => other,
+            };
+            range.command = range.command.filter(|_| slots == [near]);
         }
+        let Some(found) = found else { return };
         for slot in slots {
-            found.into_iter().for_each(|ambiguity| self.suspect(*slot, ambiguity));
+            self.suspect(*slot, found);
         }
     }
 
@@ -176,9 +135,13 @@ impl OpenRequests {
         let known: Vec<Ambiguity> = slots.iter().filter_map(ambiguity).collect();
         let reasons = [Ambiguity::Loss, Ambiguity::Edge];
         let reason = reasons.into_iter().find(|reason| known.contains(reason));
-        slots.iter().for_each(|slot| self.suspect(*slot, reason.unwrap_or(Ambiguity::Odd(ALIKE))));
-        let mixed_up = self.ranges.iter_mut().filter(|range| slots.contains(&range.slot));
-        mixed_up.for_each(|range| range.command = None);
+        let reason = reason.unwrap_or(Ambiguity::Odd(ALIKE));
+        for slot in slots {
+            self.suspect(*slot, reason);
+            if let Some(range) = self.ranges.get_mut(*slot) {
+                range.command = None;
+            }
+        }
     }
 
     /// Events were lost. Open requests may have completed since.
@@ -186,14 +149,15 @@ impl OpenRequests {
         self.events_were_lost = true;
         let slots: Vec<Slot> = self.table.all.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            let is_known = self.ranges.iter().any(|range| range.slot == slot);
-            self.suspect(slot, Ambiguity::Loss);
+            let is_new = self.suspect(slot, Ambiguity::Loss);
             let open = &mut self.table.all[slot];
             open.awaits_flush = false;
             open.shares.clear();
             open.flushes.clear();
-            if let Some(range) = self.ranges.last_mut().filter(|_| !is_known) {
-                range.command = open.command;
+            let range = self.ranges.get_mut(slot).filter(|_| is_new);
+            if let Some((range, command)) = range.zip(open.command) {
+                range.command = Some(command);
+                self.commands.entry(command).or_default().push(slot);
             }
         }
     }
@@ -203,10 +167,13 @@ impl OpenRequests {
     pub fn forget_reused(&mut self, event: &Event, command: &Command, sink: &mut Sink) {
         let key = (command.driver, command.key);
         let Some(sector) = command.sector else { return };
-        let reused =
-            |range: &&AmbiguousRange| range.command == Some(key) && !range.place.has(sector);
-        while let Some(slot) = self.ranges.iter().find(reused).map(|range| range.slot) {
-            self.forget(slot, event, sink);
+        for slot in self.commands.remove(&key).unwrap_or_default() {
+            let range = self.ranges.get_mut(slot).filter(|range| range.command == Some(key));
+            match range.map(|range| range.has(sector)) {
+                Some(true) => self.commands.entry(key).or_default().push(slot),
+                Some(false) => self.forget(slot, event, sink),
+                None => {}
+            }
         }
     }
 
@@ -232,19 +199,22 @@ impl OpenRequests {
     }
 
     /// Marks a request as impossible to report, and also those that become ambiguous with it.
-    pub fn suspect(&mut self, slot: Slot, ambiguity: Ambiguity) {
+    /// Returns whether it was not marked before.
+    pub fn suspect(&mut self, slot: Slot, ambiguity: Ambiguity) -> bool {
         let open = &mut self.table.all[slot];
         open.suspect(ambiguity);
-        if self.ranges.iter().any(|range| range.slot == slot) {
-            return;
-        }
-        let place = Place::of(open);
-        self.ranges.push(AmbiguousRange { slot, place, command: None });
+        self.ranges.insert(slot, open)
+    }
+
+    /// Changes a request, perhaps with its sectors.
+    pub fn change(&mut self, slot: Slot, change: impl FnOnce(&mut Open)) {
+        self.table.change(slot, change);
+        self.ranges.note_change(slot, &self.table.all[slot]);
     }
 
     /// Removes a request that has completed or was merged into another.
     pub fn take(&mut self, slot: Slot) -> Open {
-        self.ranges.retain(|range| range.slot != slot);
+        self.ranges.remove(slot);
         self.table.remove(slot)
     }
 

@@ -10,6 +10,7 @@ mod ambiguous;
 mod commands;
 mod flushes;
 mod open;
+mod ranges;
 mod table;
 
 use std::collections::HashMap;
@@ -46,7 +47,7 @@ impl Requests {
         let Some(slot) = self.open.one_beside(extent, side) else {
             return sink.drop_share(&bio.share);
         };
-        self.open.table.change(slot, |open| {
+        self.open.change(slot, |open| {
             open.left = open.left.saturating_add(extent.sectors);
             if side == Side::Front {
                 open.sector = extent.sector;
@@ -63,7 +64,7 @@ impl Requests {
         let Some(before) = self.open.one_beside(extent, Side::Back) else {
             return next.shares.iter().for_each(|share| sink.drop_share(share));
         };
-        self.open.table.change(before, |open| {
+        self.open.change(before, |open| {
             open.left = open.left.saturating_add(next.left);
             open.take_in(next.request, next.shares);
         });
@@ -97,7 +98,7 @@ impl Requests {
             // It stays unknown which one was inserted. No result depends on it.
             _ => return,
         };
-        self.open.table.change(slot, |open| {
+        self.open.change(slot, |open| {
             let request = &mut open.request;
             if request.marks.get(Mark::Inserted).is_none() && !open.started {
                 request.marks.set(Mark::Inserted, event.time_ns);
@@ -133,7 +134,7 @@ impl Requests {
         self.open.mark_ambiguous(&slots, piece);
         if let [slot] = slots[..] {
             let whole = piece.sectors.saturating_add(rest_bytes >> 9);
-            self.open.table.change(slot, |open| open.left = open.left.max(whole));
+            self.open.change(slot, |open| open.left = open.left.max(whole));
         }
     }
 
@@ -155,7 +156,7 @@ impl Requests {
         if may_be_again {
             self.open.suspect(slot, Ambiguity::Loss);
         }
-        self.open.table.change(slot, |open| {
+        self.open.change(slot, |open| {
             if extent.op.kind == OpKind::Discard {
                 // Bios are merged without an event if a device takes several ranges in one command.
                 // If the waiting bios have exactly the size by which the request grew, they belong
@@ -180,7 +181,7 @@ impl Requests {
         let Some(slot) = self.open.one_at(extent, fits).first().copied() else {
             return self.take_back_piece(extent, sink);
         };
-        self.open.table.change(slot, |open| {
+        self.open.change(slot, |open| {
             open.left = open.left.max(extent.sectors);
             open.requeue(event.time_ns);
         });
@@ -201,7 +202,7 @@ impl Requests {
         let known = self.open.closest(&slots, extent.sectors);
         let slot = known.or_else(|| self.unissued(extent, ends));
         let Some(slot) = slot else { return self.complete_unseen(event, extent, sink) };
-        self.open.table.change(slot, |open| open.complete(event.time_ns, extent.sectors, error));
+        self.open.change(slot, |open| open.complete(event.time_ns, extent.sectors, error));
         if self.open.table.all[slot].left == 0 {
             self.finish_request(slot, event, extent, sink);
         }
@@ -224,7 +225,7 @@ impl Requests {
         let waiting = self.open.table.beginning(extent, ends);
         match waiting[..] {
             [] => {}
-            [slot] => self.open.suspect(slot, Ambiguity::Odd(NOT_ISSUED)),
+            [slot] => _ = self.open.suspect(slot, Ambiguity::Odd(NOT_ISSUED)),
             _ => self.open.suspect_all(&waiting),
         }
         self.open.closest(&waiting, extent.sectors)

@@ -16,7 +16,7 @@ use crate::follow::bios::StartSector;
 
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Table {
-    /// The open requests. Only [`Table::change`] changes their sectors.
+    /// The open requests. Only [`Table::change`] changes their sectors, for `ambiguous`.
     pub all: Slab<Open>,
     by_side: HashMap<(Side, StartSector), Vec<Slot>>,
 }

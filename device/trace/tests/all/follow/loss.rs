@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which requests are unknown after a loss of events, and from which event on they are known again.
 
+use rustix::time::{ClockId, clock_gettime};
 use steadyio_trace::event::{Command, Dev, Driver, EventKind, Extent, UNKNOWN_CPU};
 use steadyio_trace::io::Trace;
 
@@ -145,4 +146,18 @@ fn a_loss_at_an_unknown_place_leaves_nothing() {
     whole(&mut script, 20, extent("R", 128, 8));
     script.at(30).on(UNKNOWN_CPU).by(0).what(EventKind::Lost { count: 1, since_ns: None });
     assert_eq!(found(&script.follow()), (0, 2));
+}
+
+#[test]
+fn the_time_of_a_loss_does_not_grow_with_the_square_of_what_is_open() {
+    let mut script = Script::new();
+    for sector in 0..80_000 {
+        script.at(sector).on(0).by(1).block('D', extent("R", 8 * sector, 8));
+    }
+    lose(&mut script, 90_000);
+    whole(&mut script, 100_000, extent("R", 1 << 30, 8));
+    let began_s = clock_gettime(ClockId::ThreadCPUTime).tv_sec;
+    assert_eq!(found(&script.follow()), (1, 80_000));
+    // One pair after the other took more than 10 s.
+    assert!(clock_gettime(ClockId::ThreadCPUTime).tv_sec - began_s < 4);
 }
