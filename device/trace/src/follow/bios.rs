@@ -22,9 +22,10 @@ pub(super) struct Bio {
     /// The known part of its request: the thread that queued it, the time if an event showed it,
     /// whether it is a part of a larger bio, and the devices above this one through which it came.
     pub request: Request,
-    /// Whether it was queued before, for a device above this one or as a part. Then it is not new
-    /// when it is queued again.
+    /// Whether it came from a device above this one.
     carried: bool,
+    /// Whether it may be queued once more: for the device below. The rest of a split bio is not.
+    queued_next: bool,
     /// Whether it was remapped to the devices below.
     stacked: bool,
     pub share: Share,
@@ -32,9 +33,7 @@ pub(super) struct Bio {
 
 impl Bio {
     fn covers(&self, (dev, sector): StartSector) -> bool {
-        let Extent { sector: begin, sectors, .. } = self.extent;
-        let end = begin.saturating_add(u64::from(sectors.max(1)));
-        self.extent.dev == dev && (begin..end).contains(&sector)
+        self.extent.dev == dev && (self.extent.sector..end(&self.extent)).contains(&sector)
     }
 
     /// Whether it will get a request at that place.
@@ -43,12 +42,19 @@ impl Bio {
         place(&self.extent) == place(extent) && !self.stacked
     }
 
+    /// Whether a part of it can be in a request at that place.
+    fn overlaps(&self, extent: &Extent) -> bool {
+        let Extent { dev, op, sector, .. } = self.extent;
+        let same = !self.stacked && (dev, op.kind) == (extent.dev, extent.op.kind);
+        same && sector < end(extent) && extent.sector < end(&self.extent)
+    }
+
     /// Shortens the bio, and returns the rest.
     fn cut_off(&mut self, sectors: u32) -> Bio {
         let mut rest = self.clone();
         rest.extent.sector += u64::from(sectors);
         rest.extent.sectors -= sectors;
-        (rest.request.cut_from_bio, rest.carried) = (true, true);
+        rest.request.cut_from_bio = true;
         self.extent.sectors = sectors;
         self.request.cut_from_bio = true;
         rest
@@ -89,12 +95,12 @@ impl Bios {
         self.threads.entry(pid).or_default()
     }
 
-    /// A bio reaches the block layer. Returns whether it is new. A part of a split bio, and a bio
-    /// that passed a stacked device, may be queued again; these are known.
+    /// A bio reaches the block layer. Returns whether it is new. A bio that passed a stacked device
+    /// is queued again; it is known.
     pub fn is_new(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) -> bool {
         let thread = self.thread(event.pid);
         let Some(at) = thread.find(extent) else { return true };
-        if thread.pending[at].carried {
+        if std::mem::take(&mut thread.pending[at].queued_next) {
             return false;
         }
         // A bio was queued at the same place and led to nothing: it was rejected, or merged without
@@ -110,7 +116,8 @@ impl Bios {
         let through = self.thread(event.pid).remapped_to((extent.dev, extent.sector));
         let (pid, comm) = (event.pid, event.comm);
         let request = Request { pid, comm, through, ..Request::default() };
-        Bio { extent: *extent, request, carried: false, stacked: false, share }
+        let (carried, queued_next, stacked) = (false, false, false);
+        Bio { extent: *extent, request, carried, queued_next, stacked, share }
     }
 
     /// Keeps a bio until thread `pid` asks for its request, and keeps its task open.
@@ -163,7 +170,7 @@ impl Bios {
         let upper = &mut self.thread(pid).pending[at];
         let mut bio = upper.clone();
         let was_stacked = std::mem::replace(&mut upper.stacked, true);
-        (bio.stacked, bio.carried) = (false, true);
+        (bio.stacked, bio.carried, bio.queued_next) = (false, true, true);
         add_new(&mut bio.request.through, &[bio.extent.dev]);
         bio.extent = Extent { priority: bio.extent.priority, ..*to };
         let task = bio.share.task;
@@ -204,14 +211,46 @@ impl Bios {
         bio
     }
 
-    /// Takes the bio at `extent`, if it is the only one there. Without `block_getrq`, a request
-    /// begins with its insertion or issue.
+    /// Takes the bio, or its part, with which the request at `extent` begins, if only one can be it.
+    /// Without `block_getrq`, a request begins with its insertion or issue.
     pub fn take_only(&mut self, extent: &Extent, sink: &mut Sink) -> Option<Bio> {
         if sink.seen.has(Kind::GetRequest) || extent.op.kind == OpKind::Flush {
             return None;
         }
-        let only = self.only_one(|bio| bio.is_at(extent))?;
-        Some(self.take_front(only, extent, sink))
+        // Its sectors are those of several ranges.
+        if extent.op.kind == OpKind::Discard {
+            let only = self.only_one(|bio| bio.is_at(extent))?;
+            return Some(self.take_front(only, extent, sink));
+        }
+        let begins = |bio: &Bio| bio.overlaps(extent) && bio.extent.sector <= extent.sector;
+        let Some((pid, at)) = self.only_one(begins) else {
+            self.drop_overlapping(extent, sink);
+            return None;
+        };
+        let pending = &mut self.thread(pid).pending;
+        let before = (extent.sector - pending[at].extent.sector) as u32;
+        let mut only = (pid, at);
+        if before > 0 {
+            // Bios are split without an event, and issued in any order. The front part stays.
+            let rest = pending[at].cut_off(before);
+            self.hold(pid, rest, sink);
+            only = (pid, self.thread(pid).pending.len() - 1);
+        }
+        let bio = self.take_front(only, extent, sink);
+        if end(&bio.extent) < end(extent) {
+            self.drop_overlapping(extent, sink);
+        }
+        Some(bio)
+    }
+
+    /// Drops the bios that may be merged into a request without an event: nothing else is left of
+    /// them.
+    fn drop_overlapping(&mut self, extent: &Extent, sink: &mut Sink) {
+        for thread in self.threads.values_mut() {
+            let merged = |bio: &&Bio| bio.overlaps(extent);
+            thread.pending.iter().filter(merged).for_each(|bio| drop_bio(bio, sink));
+            thread.pending.retain(|bio| !bio.overlaps(extent));
+        }
     }
 
     /// Takes all discards for this device, oldest first, if their total is `sectors`.
@@ -244,6 +283,10 @@ impl Bios {
         let Some(thread) = self.threads.get_mut(&pid) else { return };
         thread.pending.drain(..).for_each(|bio| drop_bio(&bio, sink));
     }
+}
+
+fn end(extent: &Extent) -> u64 {
+    extent.sector.saturating_add(u64::from(extent.sectors.max(1)))
 }
 
 /// Drops a bio without a known request, so its task is incomplete.

@@ -111,8 +111,22 @@ impl Requests {
 
     /// Creates a request whose allocation was not seen.
     fn begin(&mut self, extent: &Extent, bios: &mut Bios, sink: &mut Sink) -> Slot {
-        let of_bio = bios.take_only(extent, sink).map(|bio| Open::from_bio(bio, extent));
+        let of_bio = bios.take_only(extent, sink);
+        let of_bio = of_bio.map(|bio| Open { bio_by_place: true, ..Open::from_bio(bio, extent) });
         self.open.table.insert(of_bio.unwrap_or_else(|| Open::new(extent)))
+    }
+
+    /// Drops the waiting requests that lie within an unknown one that is issued. Merges without an
+    /// event made them parts of it, so they are never issued.
+    fn drop_grown(&mut self, extent: &Extent, sink: &mut Sink) {
+        if extent.op.kind == OpKind::Discard || place(extent).1 == NOWHERE {
+            return;
+        }
+        let waits = |open: &Open| !open.started && open.ambiguity.is_none();
+        for slot in self.open.table.within(extent, waits) {
+            let open = self.open.take(slot);
+            open.shares.iter().for_each(|share| sink.drop_share(share));
+        }
     }
 
     /// Creates a request that is inserted. With another one in the scheduler at that sector, neither
@@ -152,7 +166,10 @@ impl Requests {
                 |open: &Open| open.dispatch.is_some() && open.dispatch_left == extent.sectors;
             sink.seen.issued_again |= !self.open.table.beginning(extent, again).is_empty();
         }
-        let slot = known.unwrap_or_else(|| self.begin(extent, bios, sink));
+        let slot = known.unwrap_or_else(|| {
+            self.drop_grown(extent, sink);
+            self.begin(extent, bios, sink)
+        });
         if may_be_again {
             self.open.suspect(slot, Ambiguity::Loss);
         }
@@ -243,7 +260,7 @@ impl Requests {
             return shares.iter().for_each(|share| sink.drop_share(share));
         }
         open.shares.extend(shares.first());
-        let without_beginning = open.has_no_beginning();
+        let without_beginning = open.has_no_beginning() || open.bio_by_place;
         let after = (open.request.dev, open.sector, open.request.op);
         let sequence = open.sequence();
         let flush = open.flushes.first().copied();

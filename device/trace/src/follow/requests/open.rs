@@ -17,7 +17,7 @@ pub(in crate::follow) type Slot = usize;
 pub(in crate::follow) type CommandKey = (Driver, u64);
 
 /// The front or back end of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::follow) enum Side {
     Front,
     Back,
@@ -34,6 +34,8 @@ pub(in crate::follow) struct Open {
     /// The operation of the bio, with the flags that the flush machinery removes; `None` if no
     /// event showed the bio.
     pub bio_op: Option<Op>,
+    /// Whether its bio was found by its place alone, because no event showed the allocation.
+    pub bio_by_place: bool,
     /// Whether a part has completed and the rest waits for its requeue.
     pub parted: bool,
     /// Whether it is in the scheduler, so it is not inserted again before an issue or a requeue.

@@ -5,8 +5,8 @@
 //! it and a completed piece both change its first sector. The table has the present first sector of
 //! each request. While bios may still be merged at its back, the table also has its end.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use slab::Slab;
 
@@ -18,7 +18,7 @@ use crate::follow::bios::StartSector;
 pub(in crate::follow) struct Table {
     /// The open requests. Only [`Table::change`] changes their sectors, for `ambiguous`.
     pub all: Slab<Open>,
-    by_side: HashMap<(Side, StartSector), Vec<Slot>>,
+    by_side: BTreeMap<(Side, StartSector), Vec<Slot>>,
 }
 
 impl Table {
@@ -51,6 +51,19 @@ impl Table {
     pub fn at(&self, side: (Side, StartSector), fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         let there = self.by_side.get(&side).into_iter().flatten().copied();
         there.filter(|number| fits(&self.all[*number])).collect()
+    }
+
+    /// The fitting requests with the same operation that lie within `extent`.
+    pub fn within(&self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
+        let (dev, begin) = place(extent);
+        let end = begin.saturating_add(u64::from(extent.sectors));
+        let there = self.by_side.range((Side::Front, (dev, begin))..(Side::Front, (dev, end)));
+        let is_within = |slot: &Slot| {
+            let open = &self.all[*slot];
+            let same = open.request.op.kind == extent.op.kind && fits(open);
+            same && open.sector.saturating_add(u64::from(open.left)) <= end
+        };
+        there.flat_map(|(_, slots)| slots).copied().filter(is_within).collect()
     }
 
     fn enter(&mut self, number: Slot) {

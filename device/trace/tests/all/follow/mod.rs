@@ -8,4 +8,5 @@ mod loss;
 mod random;
 mod requests;
 mod simulated;
+mod unseen;
 mod workers;
