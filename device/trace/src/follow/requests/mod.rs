@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 use super::bios::{Bio, Bios, StartSector};
 use super::sink::{Ambiguity, Sink};
-use crate::event::{Dev, Event, Extent, Op, OpKind};
+use crate::event::{Dev, Event, Extent, Kind, Op, OpKind};
 use crate::io::{Mark, Request};
 use ambiguous::OpenRequests;
 use commands::Commands;
@@ -37,8 +37,9 @@ pub(super) struct Requests {
     /// The last of these, with its state at that time and its result. If a rest is requeued, it was
     /// a piece.
     last_without_beginning: Option<((Dev, u64, Op), usize)>,
-    /// The last matched request at each place where one began, or where its last completion did.
-    ended_at: HashMap<(StartSector, OpKind), usize>,
+    /// The last matched request at each place where one began, or where its last completion did,
+    /// with the sectors of that.
+    ended_at: HashMap<(StartSector, u32, OpKind), usize>,
 }
 
 impl Requests {
@@ -119,7 +120,10 @@ impl Requests {
     /// Drops the waiting requests that lie within an unknown one that is issued. Merges without an
     /// event made them parts of it, so they are never issued.
     fn drop_grown(&mut self, extent: &Extent, sink: &mut Sink) {
-        if extent.op.kind == OpKind::Discard || place(extent).1 == NOWHERE {
+        if sink.seen.has(Kind::GetRequest)
+            || extent.op.kind == OpKind::Discard
+            || place(extent).1 == NOWHERE
+        {
             return;
         }
         let waits = |open: &Open| !open.started && open.ambiguity.is_none();
@@ -225,11 +229,12 @@ impl Requests {
         }
     }
 
-    /// A request completes of which nothing else was seen. It was in flight before, so the last
-    /// completion at its place may be its own.
+    /// A request completes of which nothing else was seen. If it was in flight before the trace, the
+    /// last completion at its place may be its own. After a loss, its beginning may be lost.
     fn complete_unseen(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) {
         let ambiguity = self.open.absence();
-        let last = self.ended_at.remove(&(place(extent), extent.op.kind));
+        let last = self.ended_at.remove(&(place(extent), extent.sectors, extent.op.kind));
+        let last = last.filter(|_| ambiguity == Ambiguity::Edge);
         let last = last.and_then(|index| sink.results.requests[index].take());
         for request in last.into_iter().chain([Open::new(extent).as_seen()]) {
             sink.results.count_ambiguous(ambiguity, &request, event.time_ns);
@@ -266,7 +271,7 @@ impl Requests {
         let flush = open.flushes.first().copied();
         let index = sink.results.requests.len();
         for (dev, sector) in [(open.request.dev, open.first_sector()), place(extent)] {
-            self.ended_at.insert(((dev, sector), extent.op.kind), index);
+            self.ended_at.insert(((dev, sector), extent.sectors, extent.op.kind), index);
         }
         sink.results.requests.push(Some(open.into_request()));
         self.last_without_beginning = without_beginning.then_some((after, index));
@@ -300,6 +305,8 @@ impl Requests {
 
     /// Events were lost. Open requests may have changed unseen.
     pub fn lose_sight(&mut self) {
+        // A completion without its request may have lost it now.
+        self.ended_at.clear();
         self.flushes = Flushes::default();
         self.commands.forget();
         self.open.lose_sight();

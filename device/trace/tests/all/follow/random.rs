@@ -313,6 +313,7 @@ proptest! {
         length in 1usize..40,
     ) {
         let sim = run_with(shape, Ring::Absent);
+        prop_assume!(!sim.events.is_empty());
         let begin = (sim.events.len() as f64 * begin) as usize;
         let left = drop_events(&sim.events, &[(begin, length)]);
         let lost = left.iter().filter(|event| matches!(event.what, EventKind::Lost { .. }));

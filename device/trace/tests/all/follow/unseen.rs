@@ -3,7 +3,7 @@
 
 use steadyio_trace::io::{Mark, Trace};
 
-use crate::events::{Script, counted, extent};
+use crate::events::{Script, extent};
 
 fn queued(trace: &Trace) -> Vec<Option<u64>> {
     trace.requests.iter().map(|request| request.marks.get(Mark::Queued)).collect()
@@ -31,21 +31,6 @@ fn a_bio_that_was_merged_waits_for_nothing() {
     script.at(1_000).by(2).block('Q', both).at(1_001).block('D', rest).block('D', front);
     script.at(1_010).by(0).block('C', rest).block('C', front);
     assert_eq!(queued(&script.follow()), [10, 1_000, 1_000].map(Some));
-}
-
-#[test]
-fn a_request_that_grew_unseen_is_not_a_later_one() {
-    let mut script = Script::new();
-    let both = extent("R", 64, 16);
-    for ns in [10, 1_000] {
-        let (front, rest) = (extent("R", 64, 8), extent("R", 72, 8));
-        script.at(ns).by(1).block('Q', front).block('G', front).block('Q', rest);
-        script.at(ns + 1).block('D', both).at(ns + 5).by(0).block('C', both);
-    }
-    script.at(2_000).by(2).block('Q', both).block('G', both).block('D', both).block('C', both);
-    let trace = script.follow();
-    assert_eq!(queued(&trace), [Some(2_000)]);
-    assert_eq!((trace.account.at_the_edges, counted(&trace)), (2, 3));
 }
 
 #[test]

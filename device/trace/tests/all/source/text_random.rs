@@ -286,6 +286,7 @@ fn check_sound(items: &(Vec<Event>, Vec<Problem>), file: &[u8]) {
     for problem in problems {
         assert_eq!(problem.file, "f");
         assert!(!problem.what.is_empty() && problem.what.len() < 600, "{problem}");
+        assert!(problem.place != Position::Whole || file.is_empty(), "{problem}");
         let line = line_of(problem);
         assert!((1..=lines).contains(&line), "{problem}: the file has {lines} lines");
     }
@@ -294,6 +295,7 @@ fn check_sound(items: &(Vec<Event>, Vec<Problem>), file: &[u8]) {
 fn line_of(problem: &Problem) -> u64 {
     match problem.place {
         Position::Line(line) => line,
+        Position::Whole => 1,
         place => panic!("a text has lines: {place:?}"),
     }
 }
