@@ -118,7 +118,7 @@ fn apply(dir: &Path, damage: &Damage) {
     match damage {
         Damage::Zero(file, from, to) => {
             let path = choose(file);
-            let sectors = (fs::metadata(&path).unwrap().len() / 512) as usize;
+            let sectors = (fs::metadata(&path).unwrap().len() / 512).max(1) as usize;
             let (from, to) = (from.index(sectors) as u64, to.index(sectors) as u64);
             let mut file = File::options().write(true).open(path).unwrap();
             file.seek(SeekFrom::Start(from.min(to) * 512)).unwrap();
@@ -128,13 +128,15 @@ fn apply(dir: &Path, damage: &Damage) {
             let path = choose(file);
             let bytes = fs::metadata(&path).unwrap().len() as usize;
             let file = File::options().write(true).open(path).unwrap();
-            file.set_len(at.index(bytes) as u64).unwrap();
+            file.set_len(at.index(bytes.max(1)) as u64).unwrap();
         }
         Damage::Flip(file, at, bit) => {
             let path = choose(file);
             let mut bytes = fs::read(&path).unwrap();
-            let at = at.index(bytes.len());
-            bytes[at] ^= 1 << bit;
+            if !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] ^= 1 << bit;
+            }
             fs::write(path, bytes).unwrap();
         }
         Damage::Delete(file) => fs::remove_file(choose(file)).unwrap(),
