@@ -231,7 +231,12 @@ impl Arguments {
         let opened = self.input.open(self.size, longest_bytes);
         let opened = opened.map_err(Failure::with(Status::Usage))?;
         let OpenInput { mut source, rejected, producers } = opened;
-        let declared = source.declare(producers, stop).map_err(Failure::with(Status::Failed))?;
+        let check = |channels: &[ChannelConfig]| {
+            let config = self.with_channels(config.clone(), channels.to_vec());
+            self.check(&config).map_err(|error| error.to_string())
+        };
+        let declared = source.declare(producers, &check, stop);
+        let declared = declared.map_err(Failure::with(Status::Failed))?;
         let Some(channels) = declared else { return Ok(None) };
         let config = RecorderConfig { profile: self.profile_or(source.profile()), ..config };
         let config = self.with_channels(config, channels);

@@ -94,6 +94,8 @@ pub enum Notice {
     Accepting(String),
 }
 
+/// Says why these channels cannot be recorded together.
+pub type Check<'a> = &'a dyn Fn(&[ChannelConfig]) -> Result<(), String>;
 /// Receives the notices.
 pub type Tell = Box<dyn FnMut(Notice) + Send>;
 
@@ -239,10 +241,12 @@ impl StreamSource {
     }
 
     /// Waits until `producers` have declared their topics, and returns all channels; None if
-    /// interrupted before. Lines declare nothing.
+    /// interrupted before. A socket's producer whose channels fail `check`, together with earlier
+    /// ones, is rejected. Lines declare nothing.
     pub fn declare(
         &mut self,
         producers: usize,
+        check: Check<'_>,
         stop: &Interrupt,
     ) -> io::Result<Option<Vec<ChannelConfig>>> {
         let lines = matches!(self.framing, InputFraming::Lines(_));
@@ -255,7 +259,9 @@ impl StreamSource {
             self.wait()?;
             let mut at = 0;
             while at < self.producers.len() {
-                at += usize::from(self.producers[at].begun || self.listen_to(at)?);
+                let known = self.channels.len();
+                let stays = self.producers[at].begun || self.listen_to(at)?;
+                at += usize::from(stays && self.fits(at, known, check)?);
             }
             if self.producers.is_empty() && self.listener.is_none() {
                 return Err(io::Error::other("the stream ended before its first record to take"));
@@ -263,6 +269,16 @@ impl StreamSource {
         }
         self.started = true;
         Ok(Some(self.channels.clone()))
+    }
+
+    /// Rejects a socket's producer whose channels, those after `known`, do not pass; false if so.
+    fn fits(&mut self, at: usize, known: usize, check: Check<'_>) -> io::Result<bool> {
+        if self.listener.is_none() || self.channels.len() == known {
+            return Ok(true);
+        }
+        let Err(why) = check(&self.channels) else { return Ok(true) };
+        self.channels.truncate(known);
+        self.refuse(at, &why).map(|()| false)
     }
 
     /// Reads a producer's declarations; false if it has ended.

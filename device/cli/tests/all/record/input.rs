@@ -487,3 +487,42 @@ fn a_producer_with_an_absurd_period_is_rejected_and_nobody_else() {
     let found = read(dir.path());
     assert_eq!((found["/good"].len(), found["/other"].len()), (100, 100));
 }
+
+#[test]
+fn a_producer_whose_topics_cannot_be_recorded_is_rejected_before_the_start_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("socket");
+    let input = format!("unix:{}", socket.display());
+    let arguments = ["--input", &input, "--framing", "frames", "--producers", "2"];
+    let child = record(dir.path(), &arguments);
+    let mut good = connect(&socket);
+    good.write_all(&[beginning(&["/good"]), frames(0, 0..10)].concat()).unwrap();
+    let latched = |name: &str| {
+        let metadata = vec![("steadyio.latched".into(), "true".into())];
+        Topic { metadata, record_bytes_max: 60_000, ..topic(name) }
+    };
+    let bad = [
+        vec![topic(&"t".repeat(257))],
+        vec![topic("")],
+        vec![Topic { record_bytes_max: 0, ..topic("/none") }],
+        ["/1", "/2", "/3", "/4", "/5"].map(latched).to_vec(),
+    ];
+    for topics in bad {
+        let mut bad = connect(&socket);
+        let frames = (0..).zip(&topics).flat_map(|(id, topic)| topic_frame(id, topic).unwrap());
+        let _ = bad.write_all(&[HEAD.to_vec(), frames.collect(), begin_frame()].concat());
+        bad.shutdown(std::net::Shutdown::Write).unwrap();
+        wait_for_close(&bad);
+    }
+    let mut other = connect(&socket);
+    other.write_all(&[beginning(&["/other"]), frames(0, 0..10)].concat()).unwrap();
+    for stream in [&good, &other] {
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        wait_for_close(stream);
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(stderr(&output).matches("steady: rejected").count(), 4, "{}", stderr(&output));
+    assert_eq!(total(&output, "durable"), 20);
+}
