@@ -16,6 +16,7 @@ use crate::mcap::files::{
     FilesError, NO_DEFINITIONS, ReadLimit, Recovered, audited, call_unused, examine_file,
     recover_segment,
 };
+use crate::mcap::layout::ALIGN_BYTES;
 use crate::mcap::names::{DAMAGED, is_damaged_segment, is_segment, is_unused, named};
 use crate::mcap::private::Identity;
 use crate::mcap::reading;
@@ -80,7 +81,9 @@ fn why_unusable(
     if found == wanted {
         return Ok(None);
     }
-    if is_of_size(path, wanted) || (is_unused(path) && is_one_of_many()) {
+    // Too short to say what it was: only its name and the others say that it is a segment.
+    let says_nothing = is_unused(path) || found < ALIGN_BYTES as u64;
+    if is_of_size(path, wanted) || (says_nothing && is_one_of_many()) {
         return Ok(Some(if found < wanted { SHORTER } else { LONGER }));
     }
     let path = path.to_path_buf();

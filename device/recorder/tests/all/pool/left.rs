@@ -211,6 +211,24 @@ fn what_is_no_segment_any_more_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_segment_that_was_cut_to_a_few_bytes_does_not_stop_a_recording() {
+    for left in [0, 1, 7, 8, 9, 20, 511, 512] {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path());
+        let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+        append(&recorder, &mut channels, 10);
+        recorder.finish().unwrap();
+        let path = &segments(dir.path())[0];
+        fs::File::options().write(true).open(path).unwrap().set_len(left).unwrap();
+        let mut notes = Vec::new();
+        Recorder::start(&config, &mut |note| notes.push(note)).unwrap().0.finish().unwrap();
+        assert!(notes.iter().any(|note| note.contains("10 messages are missing")), "{notes:?}");
+        let aside = fs::metadata(format!("{}.damaged-1", path.display())).unwrap();
+        assert_eq!(aside.len(), left);
+    }
+}
+
+#[test]
 fn damaged_unused_segments_and_names_given_twice_do_not_stop_a_recording() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(dir.path());
