@@ -213,12 +213,6 @@ impl Pool {
         (self.pins.incidents(), kept)
     }
 
-    /// How many were kept before this recording: it cannot begin them.
-    pub fn kept_from_before(&self) -> usize {
-        let before = |at: &usize| matches!(self.segments[*at].begun, Some(Begun::Before(_)));
-        (0..self.segments.len()).filter(before).filter(|&at| self.pins.holds(at)).count()
-    }
-
     /// Opens the segment that was recorded longest ago, or never, for its next life, and returns
     /// it with the sequence number of that life. One that cannot be opened is not used again, if
     /// there are others.

@@ -57,7 +57,6 @@ impl Stage {
             next: None,
             looked_ahead: false,
             slot: 0,
-            begun: 0,
             trouble: None,
             sync_worked: false,
             gave_up: false,

@@ -60,10 +60,11 @@ impl Stage {
         self.finishing || (self.next.is_none() && self.is_used_up())
     }
 
-    /// Whether all segments were begun, and none may be overwritten.
+    /// Whether all segments have records, of this recording or an earlier one, and none may be
+    /// overwritten.
     fn is_used_up(&self) -> bool {
-        let usable = self.segments() - self.parts.pool.kept_from_before();
-        self.parts.when_full == WhenFull::Stop && self.begun >= usable
+        let has_room = self.parts.resumed.is_some() || self.parts.pool.has_empty();
+        self.parts.when_full == WhenFull::Stop && !has_room
     }
 
     /// Ends the recording. The segment in use, if any, is complete and durable afterwards.
@@ -208,7 +209,6 @@ impl Stage {
         created_ns: u64,
         resumed: Option<Box<Resumable>>,
     ) {
-        self.begun += 1;
         let (encoder, disk) = (&self.parts.encoder, &mut self.parts.disk);
         let probe = (!self.sync_worked).then_some(Step::Sync);
         // The old summary must be gone before any other part of the old life is overwritten.

@@ -92,7 +92,6 @@ pub struct Stage {
     pub(super) looked_ahead: bool,
     /// The buffer that is being filled.
     pub(super) slot: usize,
-    pub(super) begun: usize,
     pub(super) trouble: Option<Trouble>,
     /// Whether the last sync of any segment succeeded; false before the first.
     pub(super) sync_worked: bool,

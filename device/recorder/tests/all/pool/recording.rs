@@ -147,6 +147,28 @@ fn a_pool_that_is_not_recycled_ends_full_and_counts_what_comes_later() {
 }
 
 #[test]
+fn a_pool_that_is_not_recycled_keeps_what_earlier_recordings_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = RecorderConfig { when_full: WhenFull::Stop, ..config(dir.path()) };
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 10);
+    recorder.finish().unwrap();
+    // The second one fills the pool, and the third finds no room.
+    for profile in ["second", "third"] {
+        let before = read_all(dir.path());
+        let config = RecorderConfig { profile: profile.into(), ..config.clone() };
+        let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+        append(&recorder, &mut channels, 1_000);
+        assert_eq!(recorder.finish().unwrap().ended, Ended::Full);
+        let (received, durable, lost) = total(&recorder);
+        assert_eq!((received, durable + lost, durable > 0), (1_000, 1_000, profile == "second"));
+        let after = read_all(dir.path());
+        assert_eq!(after.len() as u64, before.len() as u64 + durable);
+        assert!(before.iter().all(|record| after.contains(record)));
+    }
+}
+
+#[test]
 fn a_full_ring_costs_records_and_shows_in_file_and_account() {
     let dir = tempfile::tempdir().unwrap();
     let (mut recorder, mut channels) = Recorder::start(&config(dir.path()), &mut |_| ()).unwrap();
