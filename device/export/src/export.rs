@@ -188,7 +188,8 @@ impl Export<'_> {
         while let Some(item) = merge.step().map_err(ExportError::Read)? {
             match item {
                 Item::Message(message) => {
-                    exporting.put(&message, merge.payload(&message))?;
+                    let is_written = exporting.put(&message, merge.payload(&message))?;
+                    merge.missing.messages += u64::from(!is_written);
                 }
                 Item::Segment(at, found) => {
                     let ids = exporting.add_channels(&found.definitions, self.selection)?;
@@ -238,16 +239,18 @@ impl Export<'_> {
 }
 
 impl<W: Write + Seek> Exporting<'_, W> {
-    fn put(&mut self, message: &Next, payload: &[u8]) -> Result<(), McapError> {
+    /// Writes a message; false if it should be a record of another kind, and is malformed.
+    fn put(&mut self, message: &Next, payload: &[u8]) -> Result<bool, McapError> {
         let id = self.ids[message.segment].as_ref().and_then(|ids| ids[message.slot]);
         let channel_id = match id {
             Some(Target::Channel(id)) => id,
             Some(Target::Other(kind)) => {
-                self.others += u64::from(self.writer.write_other(kind, payload)?);
-                return Ok(());
+                let is_written = self.writer.write_other(kind, payload)?;
+                self.others += u64::from(is_written);
+                return Ok(is_written);
             }
             // Only selected channels come here.
-            None => return Ok(()),
+            None => return Ok(true),
         };
         let header = MessageHeader {
             channel_id,
@@ -263,7 +266,7 @@ impl<W: Write + Seek> Exporting<'_, W> {
         if let Some(channel) = self.channels.get_mut(&channel_id) {
             channel.messages += 1;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Adds a segment's channels. The same channel of several segments and recordings is one. None

@@ -7,8 +7,8 @@ use std::io::{self, Seek, Write};
 
 use mcap::records::{MessageHeader, Metadata, Record, op};
 use mcap::{Attachment, McapError, McapResult, WriteOptions, Writer, parse_record};
+use steadyio_recorder::config::RECORD_KEY;
 use steadyio_recorder::mcap::definitions::{ChannelSpec, SchemaSpec};
-use steadyio_recorder::stream::mcap::RECORD_KEY;
 
 /// An MCAP record that is not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use steadyio_export::merge::HELD_BYTES_MAX;
 use steadyio_export::selection::Selection;
 use steadyio_export::survey::Survey;
 use steadyio_recorder::audit::{self, manifest};
-use steadyio_recorder::config::{ChannelConfig, RecorderConfig, Retention};
+use steadyio_recorder::config::{ChannelConfig, RECORD_KEY, RecorderConfig, Retention};
 use steadyio_recorder::mcap::files::{audited, examine_file, recordings, recover_segment};
 use steadyio_recorder::pool::Recorder;
 use steadyio_testing::recording::segments;
@@ -274,6 +274,19 @@ fn a_segment_that_is_gone_counts_after_a_start_has_made_it_again() {
         let (_, counted, is_damaged) = exported(dir.path());
         assert!(gone > 0 && counted == gone && is_damaged, "export: {counted} of {gone}");
     }
+}
+
+#[test]
+fn a_message_that_should_be_metadata_and_is_not_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.channels[0].topic = "/mcap/metadata".into();
+    config.channels[0].metadata = vec![(RECORD_KEY.into(), "metadata".into())];
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    channels[0].append(1, b"no metadata").unwrap();
+    channels[1].append(2, b"message").unwrap();
+    recorder.finish().unwrap();
+    assert_eq!(exported(dir.path()), (BTreeSet::from([2]), 1, true));
 }
 
 proptest! {

@@ -59,6 +59,12 @@ pub fn is_latched(metadata: &[(String, String)]) -> bool {
     metadata.iter().any(|(key, value)| key == LATCHED_KEY && value == LATCHED_VALUE)
 }
 
+/// The metadata key of a channel whose messages were other records of an MCAP file: `metadata` or
+/// `attachment`. An export makes them such records again.
+pub const RECORD_KEY: &str = "steadyio.record";
+/// The prefix of the topics of such channels.
+pub(crate) const RECORD_PREFIX: &str = "/mcap/";
+
 /// One stream of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelConfig {
@@ -111,6 +117,14 @@ impl ChannelConfig {
         if self.record_bytes_max > longest {
             let reason = format!("must be at most {longest}; raise longest_record_bytes");
             return Err(wrong(key("record_bytes_max"), self.record_bytes_max, reason));
+        }
+        let is_other = |(key, kind): &(String, String)| {
+            key == RECORD_KEY && self.topic.strip_prefix(RECORD_PREFIX) != Some(kind.as_str())
+        };
+        if let Some((_, kind)) = self.metadata.iter().find(|pair| is_other(pair)) {
+            let reason =
+                "an export would take the records for those of an MCAP file: give another key";
+            return Err(wrong(key(&format!("metadata {RECORD_KEY:?}")), kind, reason));
         }
         if self.period.is_some_and(|period| period.is_zero()) {
             return Err(wrong(

@@ -14,7 +14,8 @@ pub(crate) mod values;
 
 use std::collections::HashSet;
 
-pub use channel::{ChannelConfig, LATCHED_KEY, Schema, is_latched, record_bytes_max};
+pub(crate) use channel::RECORD_PREFIX;
+pub use channel::{ChannelConfig, LATCHED_KEY, RECORD_KEY, Schema, is_latched, record_bytes_max};
 pub(crate) use channel::{LateLimits, Schemas, check_latched};
 pub use limits::{BLOCK_BYTES, CHANNELS_MAX, ConfigError, SEGMENTS, poll_of};
 pub(crate) use limits::{bytes_in_memory, is_segment_size, wrong};

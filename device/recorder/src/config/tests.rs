@@ -62,7 +62,7 @@ fn channels_without_a_ring_share_what_may_be_locked() {
 #[test]
 fn a_wrong_value_is_named_with_what_is_allowed() {
     type Break = fn(&mut RecorderConfig);
-    let cases: [(Break, &str); 9] = [
+    let cases: [(Break, &str); 10] = [
         (|c| c.unit_bytes = 9_000, "unit_bytes = 9000: must be a multiple of 4096"),
         (|c| c.segment_bytes = MIB, "segment_bytes = 1048576: must be at least 4 times"),
         (|c| c.loss_window = Duration::ZERO, "loss_window (ms) = 0: must be 2 to"),
@@ -74,6 +74,10 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
             "must be at most 523630; raise longest_record_bytes",
         ),
         (|c| c.channels[0].topic.clear(), "length of its topic = 0: must be 1 to 256"),
+        (
+            |c| c.channels[0].metadata.push((RECORD_KEY.into(), "metadata".into())),
+            "metadata \"steadyio.record\" = metadata: an export would take",
+        ),
         (|c| c.writer.fifo_priority = Some(100), "fifo_priority = 100: must be 1 to 99"),
     ];
     for (break_it, says) in cases {

@@ -6,16 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::config::{CHANNELS_MAX, Schema};
+use crate::config::{CHANNELS_MAX, RECORD_KEY, RECORD_PREFIX, Schema};
 use crate::mcap::wire::Get;
 use crate::stream::frames::{DECLARED_BYTES_MAX, Topic};
 use crate::stream::item::Problem;
 
-/// The key in a channel's metadata for the MCAP record that a message was: `metadata` or
-/// `attachment`.
-pub const RECORD_KEY: &str = "steadyio.record";
-/// The prefix of the topics for metadata and attachments.
-const TOPIC_PREFIX: &str = "/mcap/";
 const ENCODING: &str = "mcap";
 /// The name for an MCAP schema without one. A recorder takes an empty name for no schema.
 const UNNAMED: &str = "unnamed";
@@ -108,7 +103,7 @@ impl Declared {
     /// The topic of such records, and whether it is new.
     pub(super) fn kind(&mut self, kind: &str) -> Result<(u16, bool), Problem> {
         self.topic(Topic {
-            topic: format!("{TOPIC_PREFIX}{kind}"),
+            topic: format!("{RECORD_PREFIX}{kind}"),
             message_encoding: ENCODING.into(),
             schema_name: String::new(),
             schema_encoding: String::new(),

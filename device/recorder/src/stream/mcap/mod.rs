@@ -15,7 +15,6 @@ use crc32fast::Hasher;
 
 use self::chunk::{CHUNK_BYTES_MAX, records};
 use self::declared::Declared;
-pub use self::declared::RECORD_KEY;
 use super::frames::Topic;
 use super::item::{Place, Problem, Step, StreamError, StreamItem};
 use crate::mcap::private::PROFILE_BYTES_MAX;
