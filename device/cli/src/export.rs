@@ -17,6 +17,7 @@ use steadyio_export::merge::HELD_BYTES_MAX;
 use steadyio_export::summary::Summary;
 use steadyio_export::survey::Survey;
 use steadyio_recorder::mcap::names::is_segment;
+use steadyio_recorder::outputs::replaces_recording;
 
 use self::bag::Bag;
 use crate::exit::{Failure, Status};
@@ -119,7 +120,7 @@ impl Target<'_> {
     fn check_recording(&self, chosen: &Chosen) -> anyhow::Result<()> {
         match self {
             Target::Pipe => Ok(()),
-            Target::File(path) => check_is_no_segment(path, &chosen.survey),
+            Target::File(path) => check_is_of_no_recording(path, &chosen.survey),
             Target::Bag(_) => bag::check_channels(chosen),
         }
     }
@@ -194,18 +195,27 @@ fn check_output(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Checks that the output is not a file of the pool, and has no name that a recorder would take for
-/// one.
-fn check_is_no_segment(path: &Path, survey: &Survey) -> anyhow::Result<()> {
+/// Checks that the output is no file of a recording, and has no name that a recorder would take for
+/// a segment's.
+fn check_is_of_no_recording(path: &Path, survey: &Survey) -> anyhow::Result<()> {
     let named_so = path.file_name().is_some_and(is_segment);
     let is_same = |segment: &Path| {
         let inode = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
         inode(segment).is_some() && inode(segment) == inode(path)
     };
-    let is_segment = survey.segments.iter().any(|segment| is_same(&segment.path));
+    let segments = survey.segments.iter();
+    let is_segment = segments
+        .flat_map(|segment| segment.copies.iter().chain([&segment.path]))
+        .chain(survey.unreadable.iter().map(|segment| &segment.path))
+        .any(|path| is_same(path));
     ensure!(
         !named_so && !is_segment,
         "--output {}: is a segment, or has the name of one: give another name",
+        path.display()
+    );
+    ensure!(
+        !replaces_recording(path, None),
+        "--output {}: is a file of a recording, or has the name of one: give another name",
         path.display()
     );
     Ok(())

@@ -11,7 +11,8 @@
 //! the recorder, [`mcap`] its format; [`audit`] finds missing messages in it. [`source`] has the
 //! sources of records, [`stream`] those of other programs. [`incident`] protects segments from
 //! being overwritten, and [`control`] answers other programs. [`task`] reads the kernel's counters
-//! of a thread, [`read_only`] checks whether the file system still accepts writes.
+//! of a thread, [`read_only`] checks whether the file system still accepts writes, [`outputs`]
+//! whether an output would replace a file of a recording.
 
 mod atomic;
 pub mod audit;
@@ -22,6 +23,7 @@ pub mod incident;
 pub mod ledger;
 pub mod mcap;
 pub mod named_socket;
+pub mod outputs;
 pub mod pool;
 pub mod read_only;
 pub mod ring;

@@ -14,6 +14,7 @@ use steadyio_recorder::config::{
     RamConfig, RecorderConfig, Retention, WhenFull, WriterConfig, defaults, record_bytes_max,
 };
 use steadyio_recorder::mcap::compression::Compression;
+use steadyio_recorder::outputs::replaces_recording;
 use steadyio_recorder::pool::Preparation;
 use steadyio_recorder::source::{Periodic, Source};
 
@@ -299,6 +300,19 @@ impl Arguments {
             None => self.check_pool(&config)?,
         }
         Ok(config)
+    }
+
+    /// Checks that no output replaces a file of a recording.
+    pub fn check_outputs(&self) -> anyhow::Result<()> {
+        for (option, path) in [("--out", &self.out), ("--account-log", &self.account_log)] {
+            let Some(path) = path else { continue };
+            ensure!(
+                !replaces_recording(path, Some(&self.dir)),
+                "{option} {}: is a file of a recording, or has the name of one: give another name",
+                path.display()
+            );
+        }
+        Ok(())
     }
 
     /// Starts the live view, if one is wanted.

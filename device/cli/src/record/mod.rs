@@ -61,6 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         print(&pool::resize(&arguments.pool()?, arguments.json, &stop)?)?;
         return Ok(Status::Done);
     }
+    arguments.check_outputs().map_err(Failure::with(Status::Usage))?;
     let mut incidents = IncidentSignal::new().map_err(Failure::with(Status::Failed))?;
     // Before anything is created: whether the socket can be bound.
     let control = arguments.control.as_deref().map(ControlSocket::bind).transpose();

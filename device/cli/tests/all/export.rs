@@ -333,7 +333,6 @@ fn only_a_regular_file_that_is_no_segment_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let recording = dir.path().join("recording");
     record(&recording, &records(100));
-    let before = pool(&recording);
     let (link, folder) = (dir.path().join("link"), dir.path().join("folder"));
     let target = dir.path().join("target");
     fs::write(&target, "kept").unwrap();
@@ -342,12 +341,18 @@ fn only_a_regular_file_that_is_no_segment_is_replaced() {
     let segment = recording.join("segment-00000.mcap");
     let linked = dir.path().join("linked.mcap");
     fs::hard_link(&segment, &linked).unwrap();
+    let aside = recording.join("segment-00002.mcap.damaged-1");
+    fs::write(&aside, "kept").unwrap();
+    let before = pool(&recording);
     for (out, says) in [
         (&link, "is not a regular file"),
         (&folder, "is not a regular file"),
         (&segment, "is a segment"),
         (&linked, "is a segment"),
         (&recording.join("segment-00077.mcap"), "the name of one"),
+        (&recording.join("segment-00000.mcap.damaged-9"), "is a file of a recording"),
+        (&recording.join("pool.json"), "is a file of a recording"),
+        (&aside, "is a segment"),
         (&dir.path().join("none/out.mcap"), "No such file"),
     ] {
         let output = export(&recording, out, &[]);
@@ -356,6 +361,7 @@ fn only_a_regular_file_that_is_no_segment_is_replaced() {
     }
     assert!(pool(&recording) == before);
     assert_eq!(fs::read(&target).unwrap(), b"kept");
+    fs::remove_file(aside).unwrap();
     // A regular file is.
     assert_eq!(export(&recording, &target, &[]).status.code(), Some(0));
     assert_eq!(read(&target).len(), 100);

@@ -4,6 +4,7 @@
 //!
 //! Only the count of missing messages depends on it. Each start writes it again.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Not;
@@ -150,6 +151,11 @@ fn hex(id: &[u8; 16]) -> String {
 
 fn unhex(text: &str) -> Option<[u8; 16]> {
     u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
+}
+
+/// Whether this is its name, also while it is written.
+pub fn is_list(name: &OsStr) -> bool {
+    name == NAME || name == UNFINISHED
 }
 
 /// The one in this directory; none if it is damaged, or of another version.

@@ -6,6 +6,7 @@
 //! Only the process that holds the lock of the directory changes these files. Other processes ask
 //! that process through `control`.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,13 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> IncidentError {
 /// The path for a checked name.
 pub fn path_of(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{PREFIX}{name}{SUFFIX}"))
+}
+
+/// Whether this is the name of such a file, also while it is written.
+pub fn is_incident(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let name = name.strip_suffix(UNFINISHED).unwrap_or(&name);
+    name.starts_with(PREFIX) && name.ends_with(SUFFIX)
 }
 
 fn file_names(dir: &Path) -> Result<Vec<String>, IncidentError> {

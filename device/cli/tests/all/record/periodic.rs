@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady record` on the file system of the temporary directory.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -152,6 +153,30 @@ fn a_file_that_cannot_be_written_is_named_before_anything_is_recorded() {
         assert_eq!(stderr(&output), says);
         assert!(!recording.exists());
     }
+}
+
+#[test]
+fn no_output_replaces_a_file_of_a_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = dir.path().join("recording");
+    let output = pool(&recording, &["--total", "40K"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let files = || {
+        let paths = fs::read_dir(&recording).unwrap().map(|entry| entry.unwrap().path());
+        paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect::<BTreeMap<_, _>>()
+    };
+    let before = files();
+    for option in ["--out", "--account-log"] {
+        for name in ["segment-00000.mcap", "pool.json", "incident-a.json"] {
+            let file = recording.join(name);
+            let arguments = ["--total", "40K", option, file.to_str().unwrap()];
+            let output = pool(&recording, &arguments).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+            let says = format!("steady: {option} {}: is a file of a recording", file.display());
+            assert!(stderr(&output).starts_with(&says), "{}", stderr(&output));
+        }
+    }
+    assert!(files() == before);
 }
 
 #[test]
