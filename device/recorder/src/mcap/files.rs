@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::follow::holds_our_blocks;
 use super::names::{is_segment, is_unused, named, rename, settle};
@@ -68,7 +69,7 @@ pub fn lock_directory(directory: &Path) -> Result<DirectoryLock, FilesError> {
     let file = File::open(directory).map_err(at(directory))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(DirectoryLock(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(FilesError::Busy(directory.into())),
+        Err(Errno::WOULDBLOCK) => Err(FilesError::Busy(directory.into())),
         Err(error) => Err(at(directory)(error.into())),
     }
 }
@@ -127,15 +128,20 @@ pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
     if !recovered.found.can_be_completed() {
         return Ok(recovered);
     }
-    let Recovered { before, found, .. } = recovered;
-    let stop = found.stop;
     let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(at(path))?;
+    // Another directory may name it, too, and a recorder there may record into it.
+    if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Err(FilesError::Busy(path.into()));
+    }
+    // Until it was locked, the recorder may have gone on.
+    let found = examine(&file, verify).map_err(recover_error(path))?;
+    let (before, stop, completed) = (found.state, found.stop, found.can_be_completed());
     found.complete(&mut file).map_err(at(path))?;
     // The report describes the present file.
     let mut found = examine(&file, true).map_err(recover_error(path))?;
     found.stop = stop;
     match found.state {
-        State::Finished => Ok(Recovered { before, completed: true, wiped: false, found }),
+        State::Finished => Ok(Recovered { before, completed, wiped: false, found }),
         state => Err(FilesError::NotFinished { path: path.into(), state: state.describe() }),
     }
 }

@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+
 use super::pins::Begun;
 use crate::incident::IncidentError;
 use crate::mcap::files::FilesError;
@@ -166,7 +168,10 @@ pub(super) fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// Opens a segment, and locks it against a recovery under another name, unless that has a lock.
 pub(super) fn open_segment(path: &Path, direct: bool) -> io::Result<File> {
     let flags = if direct { libc::O_DIRECT } else { 0 };
-    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
+    let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
+    let _ = flock(&file, FlockOperation::NonBlockingLockShared);
+    Ok(file)
 }

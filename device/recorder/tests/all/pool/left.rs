@@ -211,6 +211,27 @@ fn what_is_no_segment_any_more_does_not_stop_the_others() {
 }
 
 #[test]
+fn no_recovery_changes_a_segment_in_use_under_another_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut recorder, mut channels) = Recorder::start(&config(dir.path()), &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 10);
+    wait_until_durable(&recorder);
+    let segment = dir.path().join("segment-00000.mcap");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (hard, soft) = (elsewhere.path().join("hard.mcap"), elsewhere.path().join("soft.mcap"));
+    fs::hard_link(&segment, &hard).unwrap();
+    std::os::unix::fs::symlink(&segment, &soft).unwrap();
+    for link in [&hard, &soft] {
+        let error = recover_file(link, false).unwrap_err().to_string();
+        assert!(error.contains("in use by a recorder"), "{error}");
+    }
+    append(&recorder, &mut channels, 10);
+    recorder.finish().unwrap();
+    assert_eq!(read_all(dir.path()).len(), 20);
+    assert_eq!(recover_file(&hard, false).unwrap().found.state, State::Finished);
+}
+
+#[test]
 fn a_segment_that_was_cut_to_a_few_bytes_does_not_stop_a_recording() {
     for left in [0, 1, 7, 8, 9, 20, 511, 512] {
         let dir = tempfile::tempdir().unwrap();
