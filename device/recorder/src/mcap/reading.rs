@@ -16,6 +16,7 @@ use super::account::{ChannelLedger, Gaps};
 use super::chunk::put_head;
 use super::definitions::Definitions;
 use super::evidence::Evidence;
+use super::follow::scan;
 use super::index::{BlockSpan, ChannelCount};
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT};
 use super::private::{BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life};
@@ -100,7 +101,11 @@ fn find(storage: &Sectors<'_>) -> Result<Found, RecoverError> {
     if let Some((life, _)) = find_life(storage)? {
         if let Some(tail) = sealed(storage, &life)? {
             let evidence = Evidence::of_tail(&life, &tail, begun(storage, &life)?);
-            return Ok(of_tail(life, tail, profile(storage, &life)?, evidence));
+            let profile = profile(storage, &life)?;
+            return match tail.end_is_lost {
+                true => Ok(without_end(storage, life, tail, profile, evidence)?),
+                false => Ok(of_tail(life, tail, profile, evidence)),
+            };
         }
     }
     let found = examine_sectors(storage, false)?;
@@ -139,6 +144,29 @@ fn of_tail(life: Life, tail: Sealed, profile: String, evidence: Evidence) -> Fou
         is_ended: true,
     };
     Found::Messages(Box::new(found))
+}
+
+/// Reads the blocks of a finished segment without its end block: they have the newest account, and
+/// may reach beyond the tail. The end block counts as missing.
+fn without_end(
+    storage: &dyn Storage,
+    life: Life,
+    tail: Sealed,
+    profile: String,
+    evidence: Evidence,
+) -> io::Result<Found> {
+    let (_, scanned) = scan(storage, life, Some(&tail.definitions))?;
+    let found = match scanned {
+        Some(scanned) => {
+            let evidence = evidence.with_found(scanned.index.messages());
+            of_blocks((life, scanned), evidence)
+        }
+        None => of_tail(life, tail, String::new(), evidence),
+    };
+    let Found::Messages(mut found) = found else { return Ok(found) };
+    found.gaps.blocks += 1;
+    found.gaps.durable_blocks += 1;
+    Ok(Found::Messages(Box::new(Readable { profile, is_ended: true, ..*found })))
 }
 
 fn of_blocks((life, scanned): (Life, Scanned), evidence: Evidence) -> Found {

@@ -328,6 +328,20 @@ fn a_finished_segment_with_damaged_blocks_is_told_and_left() {
     }
 }
 
+#[test]
+fn without_its_end_block_a_finished_segment_has_the_account_of_its_last_block() {
+    let mut script = script(RECYCLED);
+    script.ledger[1].lost = 9;
+    assert!(script.push(Sent::new(1, 31, vec![1; 100])));
+    script.finish();
+    let end = script.writes.iter().rev().nth(2).unwrap().offset;
+    let mut damaged = image(&script);
+    flip(&mut damaged, end + 100);
+    let Ok(Found::Messages(found)) = read(&Disk::new(damaged)) else { panic!("no messages") };
+    assert_eq!((found.ledger[1].lost, found.evidence.present), (9, 31));
+    assert_eq!((found.gaps.blocks, found.gaps.durable_blocks), (1, 1));
+}
+
 /// A file of which a block lands while it is read.
 struct Landing {
     before: Disk,
