@@ -58,6 +58,10 @@ pub(super) fn scan(
             };
             if found { continue } else { break stop }
         }
+        // The block may be one that had added definitions.
+        if let Some(definitions) = definitions {
+            scanner.grow(definitions);
+        }
         if !find_block(storage, &mut scanner)? {
             break stop;
         }

@@ -83,6 +83,16 @@ struct Defined {
     digests: Vec<Digesting>,
 }
 
+impl Defined {
+    fn grow(&mut self, definitions: Definitions) {
+        self.layout = self.layout.grown(definitions.mark());
+        self.index.grow(&definitions);
+        self.ledger.resize(self.layout.channels(), ChannelLedger::default());
+        self.digests.resize(self.layout.channels(), Digesting::default());
+        self.definitions = definitions;
+    }
+}
+
 /// Reads the blocks of one life.
 #[derive(Debug)]
 pub struct Scanner {
@@ -300,6 +310,15 @@ impl Scanner {
         Some(self.defined.insert(defined))
     }
 
+    /// Adds the definitions that the summary of a finished segment has besides the known ones.
+    pub fn grow(&mut self, definitions: &Definitions) {
+        let Some(defined) = self.defined.as_mut() else { return };
+        if defined.definitions.mark() != definitions.mark() {
+            let grown = definitions.clone().with_profile(defined.definitions.profile());
+            defined.grow(grown);
+        }
+    }
+
     fn accept_added(&mut self, offset: u64, block: &[u8]) -> Option<()> {
         let defined = self.defined.as_mut()?;
         let mut definitions = defined.definitions.clone();
@@ -312,10 +331,7 @@ impl Scanner {
         if offset + block.len() as u64 > layout.data_end(defined.index.bytes()) {
             return None;
         }
-        defined.index.grow(&definitions);
-        defined.ledger.resize(layout.channels(), ChannelLedger::default());
-        defined.digests.resize(layout.channels(), Digesting::default());
-        (defined.definitions, defined.layout) = (definitions, layout);
+        defined.grow(definitions);
         Some(())
     }
 

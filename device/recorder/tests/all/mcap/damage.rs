@@ -342,6 +342,18 @@ fn without_its_end_block_a_finished_segment_has_the_account_of_its_last_block() 
     assert_eq!((found.gaps.blocks, found.gaps.durable_blocks), (1, 1));
 }
 
+#[test]
+fn a_finished_segment_without_added_definitions_has_those_of_its_summary() {
+    let mut script = script_with_a_late_channel(RECYCLED);
+    script.finish();
+    let [first, second, _] = added(&script);
+    let mut damaged = image(&script);
+    flip(&mut damaged, first + 80);
+    flip(&mut damaged, second + 80);
+    let found = examine(&Disk::new(damaged), true).unwrap();
+    assert_eq!((found.damaged, found.gaps.blocks, found.messages()), (true, 2, 60));
+}
+
 /// A file of which a block lands while it is read.
 struct Landing {
     before: Disk,
