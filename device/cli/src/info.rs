@@ -8,6 +8,7 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_export::overview::{ChannelOverview, Overview, SegmentCounts};
 use steadyio_export::summary::{ChannelAccount, IncidentSummary, RecordingSummary};
 use steadyio_recorder::incident::{Incident, files};
+use steadyio_recorder::mcap::files::distinct;
 
 use crate::exit::{Failure, Status};
 use crate::output::print;
@@ -50,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 fn incidents(paths: &[PathBuf]) -> anyhow::Result<Vec<Incident>> {
     let mut incidents = Vec::new();
-    for dir in paths.iter().filter(|path| path.is_dir()) {
+    for dir in distinct(paths).iter().filter(|path| path.is_dir()) {
         incidents.extend(files::read_all(dir)?);
     }
     Ok(incidents)

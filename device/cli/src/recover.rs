@@ -18,8 +18,8 @@ use steadyio_core::diagnostic;
 use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::files::{
-    DirectoryLock, FilesError, NO_DEFINITIONS, ReadLimit, Recovered, audited, examine_file,
-    lock_directory, recordings, recover_segment,
+    DirectoryLock, FilesError, NO_DEFINITIONS, ReadLimit, Recovered, audited, distinct,
+    examine_file, lock_directory, recordings, recover_segment,
 };
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::recover::{ChannelFound, Contents, State};
@@ -67,7 +67,8 @@ struct Outcome {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    let paths = files(&arguments.path).map_err(Failure::with(Status::Usage))?;
+    let named = distinct(&arguments.path);
+    let paths = files(&named).map_err(Failure::with(Status::Usage))?;
     let locks = if arguments.dry_run {
         Vec::new()
     } else {
@@ -78,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let examine = |path: &Path| Ok((path.into(), examine_file(path, verify(path))?));
     let recover = |path: &Path| recover_segment(path, verify(path));
     let outcomes = if arguments.dry_run { each(paths, examine) } else { each(paths, recover) };
-    let losses = losses(&arguments.path, &outcomes);
+    let losses = losses(&named, &outcomes);
     drop(locks);
     if arguments.json {
         print(&format!("{:#}\n", document(&outcomes, &losses)))?

@@ -16,6 +16,7 @@ use serde::Serialize;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::incident::Incident;
+use steadyio_recorder::mcap::files::distinct;
 use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment, is_unused, named};
 use steadyio_recorder::mcap::private::Life;
@@ -152,13 +153,14 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> SurveyError {
 }
 
 impl Survey {
-    /// Surveys directories of recordings, and single segments. `progress` gets the number of files
+    /// Surveys directories of recordings, and single segments, each once. `progress` gets the number of files
     /// read, and of all files.
     pub fn of(
         paths: &[PathBuf],
         stop: &Interrupt,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Survey, SurveyError> {
+        let paths = &distinct(paths);
         let mut survey = Survey::look(paths, stop, progress)?;
         for _ in 0..LOOKS_AGAIN_MAX {
             if survey.losses.is_empty() {

@@ -198,3 +198,25 @@ fn a_segment_of_another_owner_is_counted_and_does_not_stop_the_others() {
     fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
     assert!(fs::read(&path).unwrap() == before);
 }
+
+#[test]
+fn a_directory_that_is_named_twice_counts_once() {
+    let dir = tempfile::tempdir().unwrap();
+    damaged(dir.path());
+    std::os::unix::fs::symlink("r", dir.path().join("link")).unwrap();
+    let run = |command: &[&str], paths: &[&str]| {
+        let output = steady(dir.path(), &[command, paths].concat(), b"");
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["losses"].clone()
+    };
+    let commands: [&[&str]; 3] = [
+        &["export", "--json", "-o", "twice.mcap"],
+        &["info", "--json"],
+        &["recover", "--dry-run", "--json"],
+    ];
+    for command in commands {
+        let once = run(command, &["r"]);
+        assert_eq!(once.as_array().unwrap().len(), 1, "{once}");
+        assert_eq!(run(command, &["r", "link", "r"]), once);
+    }
+}

@@ -3,8 +3,10 @@
 //!
 //! `steady recover` calls it, and a recorder that starts in a directory with earlier segments.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -58,6 +60,16 @@ pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, FilesError> {
         true => Err(FilesError::NoFiles(directory.into())),
         false => Ok(files),
     }
+}
+
+/// The paths without those that name an earlier one's file or directory again.
+pub fn distinct(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut known = HashSet::new();
+    let is_new = |path: &&PathBuf| {
+        let found = fs::metadata(path);
+        found.map_or(true, |found| known.insert((found.dev(), found.ino())))
+    };
+    paths.iter().filter(is_new).cloned().collect()
 }
 
 /// Locks a directory against recorders and other recoveries until dropped.
