@@ -68,7 +68,7 @@ fn to_text(overview: &Overview) -> String {
         ),
     ];
     if !profile.is_empty() {
-        lines.insert(0, format!("profile:     {profile}"));
+        lines.insert(0, format!("profile:     {}", visible(profile)));
     }
     if let (Some(start_ns), Some(end_ns)) = (overview.start_ns, overview.end_ns) {
         lines.push(format!("duration:    {:.3} s", (end_ns - start_ns) as f64 / 1e9));
@@ -113,11 +113,20 @@ fn channels(overview: &Overview) -> Vec<[String; 6]> {
         } else {
             "-".into()
         };
-        let encoding = if encoding.is_empty() { "-" } else { encoding };
-        let (schema, messages) = (schema(channel), messages.to_string());
-        rows.push([topic.clone(), schema, encoding.into(), messages, hz, lost.to_string()]);
+        let encoding = if encoding.is_empty() { "-".into() } else { visible(encoding) };
+        let (schema, messages) = (visible(&schema(channel)), messages.to_string());
+        rows.push([visible(topic), schema, encoding, messages, hz, lost.to_string()]);
     }
     rows
+}
+
+/// A text that a producer chose. A terminal must not obey its control characters.
+fn visible(text: &str) -> String {
+    let shown = |letter: char| match letter.is_control() {
+        true => letter.escape_default().to_string(),
+        false => letter.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 fn schema(channel: &ChannelOverview) -> String {

@@ -47,6 +47,22 @@ fn mixed(dir: &Path) {
 }
 
 #[test]
+fn info_prints_no_control_character_that_a_producer_chose() {
+    let dir = tempfile::tempdir().unwrap();
+    let wild = Topic { schema_name: "a\rb".into(), ..topic("/a\n\x1b[31m") };
+    let mut child = recorder(dir.path(), &["--profile", "x\x07"]);
+    let topic = topic_frame(1, &wild).unwrap();
+    let stream = [HEAD.to_vec(), topic, begin_frame(), record_frame(1, 1, b"x").unwrap()];
+    child.stdin.take().unwrap().write_all(&stream.concat()).unwrap();
+    end(child);
+    let text = stdout(&info(dir.path(), &[]));
+    for shown in ["/a\\n\\u{1b}[31m", "a\\rb", "x\\u{7}"] {
+        assert!(text.contains(shown), "{text}");
+    }
+    assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
+}
+
+#[test]
 fn info_shows_topics_times_and_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     mixed(dir.path());
