@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use steadyio_recorder::mcap::definitions::Definitions;
 use steadyio_recorder::mcap::index::BlockSpan;
-use steadyio_recorder::mcap::private::Life;
+use steadyio_recorder::mcap::private::{Identity, Life};
 use steadyio_recorder::mcap::reading::{
     Found, MessageInBlock, Readable, life, messages, read, read_block,
 };
@@ -100,6 +100,8 @@ pub struct Merge {
     /// position.
     standing: Vec<bool>,
     latched: Latched,
+    /// Whether a segment is read at all, by position.
+    chosen: Vec<bool>,
     /// The positions of segments that were not opened yet, the earliest first.
     unopened: VecDeque<usize>,
     open: Vec<Option<Open>>,
@@ -126,6 +128,7 @@ impl Merge {
         let wanted =
             |at: &usize| is_standing[*at] || selection.wants_some_of(segments[*at].times_ns);
         let mut unopened: Vec<usize> = (0..segments.len()).filter(wanted).collect();
+        let chosen = (0..segments.len()).map(|at| unopened.binary_search(&at).is_ok()).collect();
         unopened.sort_by_key(|at| segments[*at].times_ns.0);
         Merge {
             open: segments.iter().map(|_| None).collect(),
@@ -133,6 +136,7 @@ impl Merge {
             selection,
             standing: is_standing,
             latched: Latched::default(),
+            chosen,
             unopened: unopened.into(),
             heap: BinaryHeap::new(),
             held: Vec::new(),
@@ -291,13 +295,24 @@ impl Merge {
                 let now = life(&open.file);
                 let now = now.map_err(|error| named(&self.segments[at], &error))?;
                 let overwritten = now.is_none_or(|now| now.identity != open.life.identity);
-                self.missing.add_block(&span, overwritten);
+                // What a block repeats is in the segment before, or is counted there.
+                let is_copy = span.repeats && self.previous(at).is_some_and(|at| self.chosen[at]);
+                let messages = if is_copy { 0 } else { span.messages };
+                self.missing.add_block(&BlockSpan { messages, ..span }, overwritten);
             }
         }
         if self.open[at].as_ref().is_some_and(|open| open.blocks.is_empty()) {
             self.open[at] = None;
         }
         Ok(Item::Read(span.bytes))
+    }
+
+    /// The position of the same recording's segment before this one.
+    fn previous(&self, at: usize) -> Option<usize> {
+        let Identity { recording_id, sequence } = self.segments[at].life.identity;
+        let sequence = sequence.checked_sub(1)?;
+        let identity = Identity { recording_id, sequence };
+        self.segments.iter().position(|segment| segment.life.identity == identity)
     }
 
     /// Keeps a block until this number of its messages has been returned. Returns its index.

@@ -19,6 +19,7 @@ use steadyio_export::survey::Survey;
 use steadyio_recorder::channel::Channel;
 use steadyio_recorder::config::{ChannelConfig, LateRoom, RecorderConfig, Retention, Schema};
 use steadyio_recorder::mcap::files::{examine_file, recover_file};
+use steadyio_recorder::mcap::private::{BlockKind, BlockRecord};
 use steadyio_recorder::pool::Recorder;
 use steadyio_testing::recording::segments;
 
@@ -119,6 +120,51 @@ fn exported(dir: &Path, times_ns: std::ops::Range<u64>) -> (Vec<(String, u32, u6
 
 fn sequences(found: &[(String, u32, u64)], topic: &str) -> Vec<u32> {
     found.iter().filter(|(of, ..)| of == topic).map(|(_, sequence, _)| *sequence).collect()
+}
+
+/// A recording of `/map` once and of `/a`, in which the copies of `/map` in these segments are
+/// damaged; and the first log time of each segment.
+fn damaged_copies(segments_of: &[usize]) -> (tempfile::TempDir, Vec<u64>) {
+    let dir = tempfile::tempdir().unwrap();
+    let config = latched_config(dir.path());
+    let config = RecorderConfig { retention: Retention::Segments(5), ..config };
+    let (recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    channels[1].append(6, &[2; 100]).unwrap();
+    fill(&recorder, &mut channels, 1_000..1_480);
+    finish(recorder);
+    let firsts = latched_in(dir.path()).iter().map(|(_, first_ns)| *first_ns).collect();
+    for at in segments_of {
+        let path = &segments(dir.path())[*at];
+        let mut bytes = fs::read(path).unwrap();
+        let is_copy = |at: &usize| {
+            BlockRecord::get(&bytes[*at..]).is_some_and(|block| block.kind == BlockKind::Repeated)
+        };
+        let copy = (4_096..bytes.len()).step_by(4_096).find(is_copy).unwrap();
+        bytes[copy + 200] ^= 1;
+        fs::write(path, bytes).unwrap();
+    }
+    (dir, firsts)
+}
+
+fn missing(dir: &Path, times_ns: std::ops::Range<u64>) -> (u64, u64) {
+    let survey = Survey::of(&[dir.into()], &Interrupt::default(), &mut |_, _| ()).unwrap();
+    let selection = Selection { topics: Vec::new(), times_ns };
+    let mut merge = Merge::new(&survey, selection, HELD_BYTES_MAX);
+    while merge.step().unwrap().is_some() {}
+    (merge.missing.blocks, merge.missing.messages)
+}
+
+#[test]
+fn a_damaged_copy_of_an_exported_message_is_no_missing_message() {
+    let (dir, firsts) = damaged_copies(&[2]);
+    assert!(firsts.len() >= 4, "{firsts:?}");
+    let (found, is_damage) = exported(dir.path(), 0..u64::MAX);
+    assert_eq!((sequences(&found, "/map"), is_damage), (vec![1], true));
+    assert_eq!(missing(dir.path(), 0..u64::MAX), (1, 0));
+    // Without the segment before, it may be the only one.
+    fs::remove_file(&segments(dir.path())[1]).unwrap();
+    let (blocks, messages) = missing(dir.path(), 0..u64::MAX);
+    assert!(blocks == 1 && messages > 100, "{blocks} {messages}");
 }
 
 #[test]
