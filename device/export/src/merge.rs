@@ -206,13 +206,13 @@ impl Merge {
             }
             Err(error) => return Err(named(segment, &error)),
         };
-        let latched = self.latched.topics_of(&found.definitions);
-        let is_standing = self.standing[at] && latched.iter().any(Option::is_some);
+        let mut open = self.opened(file, &found);
+        let channels = open.latched.iter().zip(&open.wanted);
+        let is_latched = |(latched, wanted): (&Option<usize>, &bool)| latched.is_some() && *wanted;
+        let is_standing = self.standing[at] && channels.into_iter().any(is_latched);
         if !is_wanted && !is_standing {
             return passed;
         }
-        let topics = found.definitions.topics().iter();
-        let wanted = topics.map(|topic| self.selection.wants_topic(topic)).collect();
         let is_wanted_block =
             |block: &&BlockSpan| self.selection.wants_some_of((block.start_ns, block.end_ns));
         let mut blocks: Vec<BlockSpan> =
@@ -222,32 +222,58 @@ impl Merge {
             self.missing.add_gaps(&found.gaps);
             self.missing.add_unreadable(found.unreadable);
         }
-        let open = Open {
-            file,
-            life: found.life,
-            definitions: found.definitions.clone(),
-            wanted,
-            latched,
-            blocks: blocks.into(),
-        };
         if is_standing {
             self.hold_standing(at, &open, &found.blocks)?;
         }
+        open.blocks = blocks.into();
         self.open[at] = (!open.blocks.is_empty()).then_some(open);
         Ok(Some(Item::Segment(at, found)))
+    }
+
+    /// A segment without the blocks to read.
+    fn opened(&mut self, file: File, found: &Readable) -> Open {
+        let latched = self.latched.topics_of(&found.definitions);
+        let topics = found.definitions.topics().iter();
+        let wanted = topics.map(|topic| self.selection.wants_topic(topic)).collect();
+        let (life, definitions) = (found.life, found.definitions.clone());
+        Open { file, life, definitions, wanted, latched, blocks: VecDeque::new() }
     }
 
     /// Adds the last messages of latched topics before the beginning of the selection.
     fn hold_standing(&mut self, at: usize, open: &Open, blocks: &[BlockSpan]) -> io::Result<()> {
         let from_ns = self.selection.times_ns.start;
+        for (topic, (message, payload)) in self.standing_in(at, open, blocks)? {
+            let message = MessageInBlock { payload: 0..payload.len(), ..message };
+            let message = MessageInBlock { log_time_ns: from_ns, ..message };
+            let number = self.hold(payload, 1);
+            self.heap.push(Reverse(waiting(at, 0, number, message, Some((topic, true)))));
+        }
+        Ok(())
+    }
+
+    /// These messages by topic. If a segment's copies of earlier ones are damaged, those of the
+    /// segment before count.
+    fn standing_in(
+        &mut self,
+        at: usize,
+        open: &Open,
+        blocks: &[BlockSpan],
+    ) -> io::Result<BTreeMap<usize, (MessageInBlock, Vec<u8>)>> {
+        let from_ns = self.selection.times_ns.start;
         let mut last = BTreeMap::new();
         for span in blocks.iter().filter(|span| span.start_ns < from_ns) {
             let block = read_block(&Sectors::new(&open.file), &open.life, span);
-            // Damage is counted when the block itself is selected.
-            let Some(block) = block.map_err(|error| named(&self.segments[at], &error))? else {
+            let block = block.map_err(|error| named(&self.segments[at], &error))?;
+            let block = block.or_else(|| block_of_copy(&self.segments[at], span));
+            let found = block.as_deref().and_then(|block| messages(block, &open.definitions));
+            let Some((block, found)) = block.as_deref().zip(found) else {
+                match self.previous(at).filter(|_| span.repeats) {
+                    Some(older) => last.extend(self.standing_of(older)?),
+                    None => self.add_unknown(span),
+                }
                 continue;
             };
-            for message in messages(&block, &open.definitions).into_iter().flatten() {
+            for message in found {
                 let stands = open.wanted[message.slot] && message.log_time_ns < from_ns;
                 if let Some(topic) = open.latched[message.slot].filter(|_| stands) {
                     let payload = block[message.payload.clone()].to_vec();
@@ -255,13 +281,29 @@ impl Merge {
                 }
             }
         }
-        for (topic, (message, payload)) in last {
-            let message = MessageInBlock { payload: 0..payload.len(), ..message };
-            let message = MessageInBlock { log_time_ns: from_ns, ..message };
-            let number = self.hold(payload, 1);
-            self.heap.push(Reverse(waiting(at, 0, number, message, Some((topic, true)))));
+        Ok(last)
+    }
+
+    /// The same of a segment that is not open. The positions of its channels are those of later
+    /// segments.
+    fn standing_of(&mut self, at: usize) -> io::Result<BTreeMap<usize, (MessageInBlock, Vec<u8>)>> {
+        let opened = open_again(&self.segments[at]);
+        let opened = opened.map_err(|error| named(&self.segments[at], &error))?;
+        let Some((file, found)) = opened else {
+            self.missing.overwritten_segments += 1;
+            return Ok(BTreeMap::new());
+        };
+        let open = self.opened(file, &found);
+        self.standing_in(at, &open, &found.blocks)
+    }
+
+    /// A damaged block may have had the last message of a latched topic. One that is selected is
+    /// counted when it is read.
+    fn add_unknown(&mut self, span: &BlockSpan) {
+        if !self.selection.wants_some_of((span.start_ns, span.end_ns)) {
+            self.missing.add_block(span, false);
+            self.missing.messages_at_most = true;
         }
-        Ok(())
     }
 
     /// Reads the next block of this segment.

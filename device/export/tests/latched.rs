@@ -168,6 +168,23 @@ fn a_damaged_copy_of_an_exported_message_is_no_missing_message() {
 }
 
 #[test]
+fn a_damaged_copy_does_not_hide_the_message_that_is_valid_at_the_beginning() {
+    let (dir, firsts) = damaged_copies(&[2, 3]);
+    for from_ns in [firsts[3] - 10, firsts[3] + 10] {
+        let (found, _) = exported(dir.path(), from_ns..u64::MAX);
+        assert_eq!(sequences(&found, "/map"), [1], "from {from_ns}");
+        assert_eq!(found[0].2, from_ns);
+    }
+    // If no segment has it any more, it is missing.
+    for _ in 0..2 {
+        fs::remove_file(&segments(dir.path())[0]).unwrap();
+    }
+    let (found, is_damage) = exported(dir.path(), firsts[3] + 10..u64::MAX);
+    assert_eq!((sequences(&found, "/map"), is_damage), (vec![], true));
+    assert!(missing(dir.path(), firsts[3] + 10..u64::MAX).1 >= 1);
+}
+
+#[test]
 fn each_new_segment_begins_with_the_last_message() {
     let dir = tempfile::tempdir().unwrap();
     let (recorder, mut channels) =
