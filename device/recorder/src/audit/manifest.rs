@@ -120,6 +120,11 @@ impl Manifest {
         crc32fast::hash(&serde_json::to_vec(&rest).unwrap_or_default())
     }
 
+    /// The highest sequence that it knows, of lives that are gone, too.
+    pub fn last_sequence(&self) -> u64 {
+        self.gone.iter().map(|gone| gone.last).fold(self.newest(), u64::max)
+    }
+
     /// Sequence of the newest life.
     pub(super) fn newest(&self) -> u64 {
         self.lives.iter().map(|life| life.sequence).max().unwrap_or(0)

@@ -72,6 +72,8 @@ impl Pool {
         let (mut segments, sequence, found) = recover_all(&paths, count, discard, note)?;
         let found: Vec<audit::Found> = found.into_iter().chain(unusable).collect();
         let list = manifest::read(dir);
+        // A life that is gone keeps its sequence: two lives with one would look like one.
+        let sequence = sequence.max(list.as_ref().map_or(0, Manifest::last_sequence));
         let losses = audit::losses(&found, list.as_ref());
         let new: Vec<&Loss> = losses.iter().filter(|loss| !loss.known).collect();
         new.iter().for_each(|loss| note(loss.describe()));

@@ -146,3 +146,25 @@ fn the_segment_in_use_that_is_removed_is_counted() {
     assert_eq!(recorder.meters().missing_messages.load(Ordering::Relaxed), 10);
     assert_eq!(restart(&config, 0, 1), 10);
 }
+
+#[test]
+fn the_sequence_of_a_segment_that_is_gone_is_not_used_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let newest = || {
+        let of =
+            |path: &PathBuf| Some(examine_file(path, false).unwrap().found.identity()?.sequence);
+        let paths = segments(dir.path());
+        paths.into_iter().map(|path| (of(&path), path)).max().unwrap()
+    };
+    let mut last = None;
+    // After the first start the list has the life, and after the second what is gone.
+    for profile in ["first", "second", "third"] {
+        let config = RecorderConfig { profile: profile.into(), ..config.clone() };
+        restart(&config, 0, 10);
+        let (sequence, path) = newest();
+        assert!(sequence > last, "{sequence:?} {last:?}");
+        last = sequence;
+        fs::remove_file(path).unwrap();
+    }
+}
