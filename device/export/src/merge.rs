@@ -15,6 +15,7 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use rustix::io::Errno;
 use steadyio_recorder::mcap::definitions::Definitions;
 use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::private::{Identity, Life};
@@ -34,7 +35,8 @@ pub const HELD_BYTES_MAX: usize = 256 << 20;
 
 /// A segment that is being read.
 struct Open {
-    file: File,
+    /// None if it was closed, because the process had too many open files.
+    file: Option<File>,
     life: Life,
     definitions: Definitions,
     /// Whether each channel is selected, by position in the definitions.
@@ -198,7 +200,13 @@ impl Merge {
         let segment = &self.segments[at];
         let is_wanted = self.selection.wants_some_of(segment.times_ns);
         let passed = Ok(Some(Item::Read(segment.bytes)));
-        let (file, found) = match open_again(segment) {
+        let mut opened = open_again(segment);
+        if opened.as_ref().is_err_and(is_full) {
+            self.close_files();
+            opened = open_again(&self.segments[at]);
+        }
+        let segment = &self.segments[at];
+        let (file, found) = match opened {
             Ok(Some(opened)) => opened,
             Ok(None) => {
                 self.missing.overwritten_segments += u64::from(is_wanted);
@@ -236,6 +244,7 @@ impl Merge {
         let topics = found.definitions.topics().iter();
         let wanted = topics.map(|topic| self.selection.wants_topic(topic)).collect();
         let (life, definitions) = (found.life, found.definitions.clone());
+        let file = Some(file);
         Open { file, life, definitions, wanted, latched, blocks: VecDeque::new() }
     }
 
@@ -262,7 +271,8 @@ impl Merge {
         let from_ns = self.selection.times_ns.start;
         let mut last = BTreeMap::new();
         for span in blocks.iter().filter(|span| span.start_ns < from_ns) {
-            let block = read_block(&Sectors::new(&open.file), &open.life, span);
+            let Some(file) = &open.file else { break };
+            let block = read_block(&Sectors::new(file), &open.life, span);
             let block = block.map_err(|error| named(&self.segments[at], &error))?;
             let block = block.or_else(|| block_of_copy(&self.segments[at], span));
             let found = block.as_deref().and_then(|block| messages(block, &open.definitions));
@@ -287,6 +297,7 @@ impl Merge {
     /// The same of a segment that is not open. The positions of its channels are those of later
     /// segments.
     fn standing_of(&mut self, at: usize) -> io::Result<BTreeMap<usize, (MessageInBlock, Vec<u8>)>> {
+        self.close_files();
         let opened = open_again(&self.segments[at]);
         let opened = opened.map_err(|error| named(&self.segments[at], &error))?;
         let Some((file, found)) = opened else {
@@ -308,9 +319,14 @@ impl Merge {
 
     /// Reads the next block of this segment.
     fn load(&mut self, at: usize) -> io::Result<Item> {
+        self.open_file(at).map_err(|error| named(&self.segments[at], &error))?;
         let Some(open) = &mut self.open[at] else { return Ok(Item::Read(0)) };
         let Some(span) = open.blocks.pop_front() else { return Ok(Item::Read(0)) };
-        let sectors = Sectors::new(&open.file);
+        let Some(file) = &open.file else {
+            self.missing.add_block(&span, true);
+            return Ok(Item::Read(span.bytes));
+        };
+        let sectors = Sectors::new(file);
         let block = read_block(&sectors, &open.life, &span);
         let block = block.map_err(|error| named(&self.segments[at], &error))?;
         let block = block.or_else(|| block_of_copy(&self.segments[at], &span));
@@ -334,7 +350,7 @@ impl Merge {
                 }));
             }
             None => {
-                let now = life(&open.file);
+                let now = life(file);
                 let now = now.map_err(|error| named(&self.segments[at], &error))?;
                 let overwritten = now.is_none_or(|now| now.identity != open.life.identity);
                 // What a block repeats is in the segment before, or is counted there.
@@ -347,6 +363,31 @@ impl Merge {
             self.open[at] = None;
         }
         Ok(Item::Read(span.bytes))
+    }
+
+    /// Closes all files. Their segments are opened again when a block is read.
+    fn close_files(&mut self) {
+        self.open.iter_mut().flatten().for_each(|open| open.file = None);
+    }
+
+    /// Opens the file of a segment again, if it was closed; not if it is gone.
+    fn open_file(&mut self, at: usize) -> io::Result<()> {
+        if !matches!(&self.open[at], Some(Open { file: None, .. })) {
+            return Ok(());
+        }
+        let mut file = File::open(&self.segments[at].path);
+        if file.as_ref().is_err_and(is_too_many) {
+            self.close_files();
+            file = File::open(&self.segments[at].path);
+        }
+        let file = match file {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            opened => Some(opened?),
+        };
+        if let Some(open) = &mut self.open[at] {
+            open.file = file;
+        }
+        Ok(())
     }
 
     /// The position of the same recording's segment before this one.
@@ -444,6 +485,15 @@ fn open_again(segment: &Segment) -> Result<Option<(File, Box<Readable>)>, Recove
         }
         _ => None,
     })
+}
+
+/// Whether the process has too many open files.
+fn is_too_many(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::MFILE.raw_os_error())
+}
+
+fn is_full(error: &RecoverError) -> bool {
+    matches!(error, RecoverError::Io(error) if is_too_many(error))
 }
 
 /// Reads a block from a copy of the segment, if it is damaged in the segment itself.

@@ -4,12 +4,14 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::Cursor;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_export::export::{Compression, Export, ExportError};
 use steadyio_export::merge::HELD_BYTES_MAX;
@@ -186,4 +188,19 @@ fn an_earlier_copy_of_a_segment_does_not_double_its_messages() {
     let survey = Survey::of(&paths, &Interrupt::default(), &mut |_, _| ()).unwrap();
     let (_, file) = export(&survey, HELD_BYTES_MAX).unwrap();
     assert_eq!(times_ns(&file), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn more_segments_of_the_same_time_than_files_may_be_open_come_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let times = |first: u64| (first..6_000).step_by(40);
+    let others: Vec<_> = (0..40).map(|number| dir.path().join(number.to_string())).collect();
+    others.iter().zip(0..).for_each(|(dir, first)| record(dir, times(first)));
+    let survey = Survey::of(&others, &Interrupt::default(), &mut |_, _| ()).unwrap();
+    let before = getrlimit(Resource::Nofile);
+    let lowest = rustix::io::dup(rustix::stdio::stdin()).unwrap().as_raw_fd() as u64;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(lowest + 8), ..before }).unwrap();
+    let exported = export(&survey, HELD_BYTES_MAX);
+    setrlimit(Resource::Nofile, before).unwrap();
+    assert_eq!(times_ns(&exported.unwrap().1), (0..6_000).collect::<Vec<_>>());
 }
