@@ -147,6 +147,17 @@ fn open(path: &Path) -> io::Result<(File, PathBuf)> {
     })
 }
 
+/// Whether a loss may be of segments that incidents keep. If it may be of others, too, it is an
+/// upper limit.
+fn concerns(loss: &mut Loss, incidents: &[Incident], is_any_gone: bool) -> bool {
+    let Some((first, last)) = loss.lives else { return is_any_gone };
+    let kept = incidents.iter().flat_map(|incident| &incident.segments);
+    let lives: BTreeSet<u64> = kept.map(|segment| segment.sequence).collect();
+    let count = lives.range(first..=last).count() as u64;
+    loss.at_most |= count <= last - first;
+    count > 0
+}
+
 fn at(path: &Path) -> impl FnOnce(io::Error) -> SurveyError {
     let path = path.to_path_buf();
     move |why| SurveyError::Io { path, why }
@@ -211,8 +222,9 @@ impl Survey {
     pub fn only(&mut self, incidents: &[Incident]) {
         let is_kept = |life: &Life| incidents.iter().any(|one| one.holds(&life.identity));
         self.segments.retain(|segment| is_kept(&segment.life));
-        let holds = |identity| incidents.iter().any(|one| one.holds(&identity));
-        self.losses.retain(|loss| loss.identity.is_some_and(holds));
+        self.incidents = incidents.iter().map(|incident| self.incident(incident)).collect();
+        let is_any_gone = self.incidents.iter().any(|incident| incident.missing_segments > 0);
+        self.losses.retain_mut(|loss| concerns(loss, incidents, is_any_gone));
         let files: BTreeSet<&str> =
             incidents.iter().flat_map(|one| &one.segments).map(|kept| kept.file.as_str()).collect();
         let name =
@@ -221,7 +233,6 @@ impl Survey {
         self.unreadable.retain(|one| {
             name(&one.path).split('.').next().is_some_and(|stem| files.contains(stem))
         });
-        self.incidents = incidents.iter().map(|incident| self.incident(incident)).collect();
     }
 
     /// The part of an incident that is there.

@@ -19,9 +19,10 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_export::export::{Compression, Export, ExportError};
 use steadyio_export::merge::HELD_BYTES_MAX;
 use steadyio_export::selection::Selection;
-use steadyio_export::survey::Survey;
+use steadyio_export::survey::{Segment, Survey};
 use steadyio_recorder::audit::{self, manifest};
 use steadyio_recorder::config::{ChannelConfig, RECORD_KEY, RecorderConfig, Retention};
+use steadyio_recorder::incident::{Incident, KeptSegment};
 use steadyio_recorder::mcap::files::{audited, examine_file, recordings, recover_segment};
 use steadyio_recorder::pool::Recorder;
 use steadyio_testing::recording::segments;
@@ -273,6 +274,32 @@ fn a_segment_that_is_gone_counts_after_a_start_has_made_it_again() {
         assert_eq!((started(dir.path()), started(dir.path())), (gone, 0));
         let (_, counted, is_damaged) = exported(dir.path());
         assert!(gone > 0 && counted == gone && is_damaged, "export: {counted} of {gone}");
+    }
+}
+
+#[test]
+fn a_kept_segment_that_is_gone_counts_in_an_export_of_its_incident() {
+    let (whole, _) = &POOLS[1];
+    let dir = tempfile::tempdir().unwrap();
+    copy_files(whole.path(), dir.path());
+    let survey =
+        || Survey::of(&[dir.path().into()], &Interrupt::default(), &mut |_, _| ()).unwrap();
+    let kept = |segment: &Segment| KeptSegment::new("any".into(), &segment.life.identity);
+    let incident = |segments: &[Segment]| Incident {
+        schema: "steadyio.incident/1".into(),
+        name: "a".into(),
+        asked_ns: 1,
+        from_ns: 1,
+        to_ns: 2,
+        segments: segments.iter().map(kept).collect(),
+    };
+    let before = survey().segments;
+    fs::remove_file(&before[1].path).unwrap();
+    for (incident, is_there) in [(incident(&before[1..2]), false), (incident(&before[2..]), true)] {
+        let (all, mut of_incident) = (survey(), survey());
+        of_incident.only(&[incident]);
+        assert_eq!((all.losses.len(), of_incident.losses.is_empty()), (1, is_there));
+        assert!(is_there || of_incident.losses == all.losses);
     }
 }
 
