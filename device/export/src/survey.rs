@@ -16,7 +16,7 @@ use serde::Serialize;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::incident::Incident;
-use steadyio_recorder::mcap::files::distinct;
+use steadyio_recorder::mcap::files::{FilesError, distinct, examine_file};
 use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment, is_unused, named};
 use steadyio_recorder::mcap::private::Life;
@@ -277,7 +277,11 @@ impl Survey {
                     }
                     None if is_unused(path) => audit::Found::Unused,
                     None => {
-                        self.add_unreadable(path, WIPED);
+                        let why = match examine_file(path, false) {
+                            Err(FilesError::Recover { why, .. }) => why.to_string(),
+                            _ => WIPED.into(),
+                        };
+                        self.add_unreadable(path, &why);
                         audit::Found::Unreadable
                     }
                 }

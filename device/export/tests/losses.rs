@@ -304,6 +304,25 @@ fn a_kept_segment_that_is_gone_counts_in_an_export_of_its_incident() {
 }
 
 #[test]
+fn a_segment_without_head_and_definitions_is_not_called_wiped() {
+    let (whole, _) = &POOLS[1];
+    let dir = tempfile::tempdir().unwrap();
+    copy_files(whole.path(), dir.path());
+    let path = &segments(dir.path())[1];
+    let mut bytes = fs::read(path).unwrap();
+    let end = bytes.len();
+    bytes[..8_192].fill(0);
+    bytes[end - 4_096..].fill(0);
+    for (rest, says) in [(8_192, "head and definitions are damaged"), (end, "it was wiped")] {
+        bytes[..rest].fill(0);
+        fs::write(path, &bytes).unwrap();
+        let paths = [dir.path().into()];
+        let survey = Survey::of(&paths, &Interrupt::default(), &mut |_, _| ()).unwrap();
+        assert!(survey.unreadable[0].why.contains(says), "{:?}", survey.unreadable);
+    }
+}
+
+#[test]
 fn a_message_that_should_be_metadata_and_is_not_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
