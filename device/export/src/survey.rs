@@ -6,7 +6,7 @@
 //! examines a segment again, and then detects whether a recorder has begun another life of it.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::mem;
@@ -331,9 +331,20 @@ impl Survey {
         }
     }
 
-    /// The latest log time that is not an outlier. Times "before the last message" count from it.
+    /// The latest log time that is not an outlier, among the segments of each directory. Times
+    /// "before the last message" count from it.
     pub fn last_ns(&self) -> Option<u64> {
-        self.segments.iter().map(|segment| segment.last_ns).max()
+        let mut earliest_later = BTreeMap::new();
+        let mut last_ns = None;
+        // The newest ones come last.
+        for segment in self.segments.iter().rev() {
+            let later_ns = earliest_later.entry(segment.path.parent()).or_insert(u64::MAX);
+            *later_ns = segment.last_ns.min(*later_ns);
+            if segment.last_ns - *later_ns <= OUTLIER_NS {
+                last_ns = last_ns.max(Some(segment.last_ns));
+            }
+        }
+        last_ns
     }
 
     /// The earliest and the latest log time of all; None without messages.

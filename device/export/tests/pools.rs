@@ -204,3 +204,15 @@ fn more_segments_of_the_same_time_than_files_may_be_open_come_out() {
     setrlimit(Resource::Nofile, before).unwrap();
     assert_eq!(times_ns(&exported.unwrap().1), (0..6_000).collect::<Vec<_>>());
 }
+
+#[test]
+fn the_last_time_is_the_one_before_which_the_clock_went_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let two_hours_ns = 7_200 * 1_000_000_000;
+    record(dir.path(), two_hours_ns + 5_000..two_hours_ns + 5_020);
+    record(dir.path(), 1_000..1_020);
+    assert_eq!(survey(dir.path()).last_ns(), Some(1_019));
+    // Later recordings go on with the clock of the first one.
+    record(dir.path(), two_hours_ns + 6_000..two_hours_ns + 6_020);
+    assert_eq!(survey(dir.path()).last_ns(), Some(two_hours_ns + 6_019));
+}
