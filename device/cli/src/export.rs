@@ -79,14 +79,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Err(Stopped::Failure(failure)) => return Err(failure),
         Ok(written) => written,
     };
-    let line = to_text(&target, &summary, files);
     if matches!(target, Target::Pipe) {
-        diagnostic!("steady: {line}");
-    } else if arguments.json {
-        let json = serde_json::to_string_pretty(&summary).map_err(Failure::with(Status::Failed))?;
-        print(&(json + "\n"))?;
-    } else {
-        print(&(line + "\n"))?;
+        diagnostic!("steady: {}", to_text(&target, &summary, files));
     }
     tell(&summary.damage);
     Ok(if summary.damage.is_any() { Status::Flawed } else { Status::Done })
@@ -245,19 +239,34 @@ impl Arguments {
             let error = anyhow::Error::from(error).context(target.option());
             Stopped::Failure(Failure { status: Status::Usage, source: error })
         };
+        // Before the output gets its name: a failure leaves none.
+        let mut printed = Ok(());
+        let mut say = |summary: &Summary, files: usize| {
+            printed = self.say(&target, summary, files);
+            printed.is_ok().then_some(()).ok_or_else(|| anyhow!("the summary was not printed"))
+        };
         let written = match target {
             Target::Pipe => stream(export, stop).map(|summary| (summary, 1)),
-            Target::File(path) => {
-                let file = RecordFile::create(path).map_err(usage)?;
-                let summary = file.fill(|out| export.write(out).map_err(anyhow::Error::from));
-                summary.map(|summary| (summary, 1))
-            }
+            Target::File(path) => RecordFile::create(path).map_err(usage)?.fill(|out| {
+                let summary = export.write(&mut *out)?;
+                out.flush().map_err(ExportError::Write)?;
+                say(&summary, 1).map(|()| (summary, 1))
+            }),
             Target::Bag(path) => {
                 let bag = Bag::create(path, self.split.unwrap_or(u64::MAX)).map_err(usage)?;
-                bag.fill(export)
+                bag.fill(export, say)
             }
         };
+        printed.map_err(Stopped::Failure)?;
         written.map_err(|error| self.stopped(chosen, stop, error))
+    }
+
+    fn say(&self, target: &Target<'_>, summary: &Summary, files: usize) -> Result<(), Failure> {
+        let text = match self.json {
+            true => serde_json::to_string_pretty(summary).map_err(Failure::with(Status::Failed))?,
+            false => to_text(target, summary, files),
+        };
+        print(&(text + "\n"))
     }
 
     fn stopped(&self, chosen: &Chosen, stop: &Interrupt, error: anyhow::Error) -> Stopped {

@@ -69,12 +69,17 @@ impl Bag {
     }
 
     /// Writes the export, and returns its summary with the number of files.
-    pub fn fill(mut self, export: Export<'_>) -> anyhow::Result<(Summary, usize)> {
+    pub fn fill(
+        mut self,
+        export: Export<'_>,
+        say: impl FnOnce(&Summary, usize) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(Summary, usize)> {
         let (summary, files) = export.split(&mut self)?;
         let files: Vec<_> = self.files.drain(..).zip(files).collect();
         let mut file = File::create_new(self.temporary.path().join(METADATA))?;
         file.write_all(rosbag2::metadata(&summary.channels, &files).as_bytes())?;
         file.sync_all()?;
+        say(&summary, files.len())?;
         self.give_name().map_err(ExportError::Write)?;
         Ok((summary, files.len()))
     }

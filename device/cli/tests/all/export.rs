@@ -368,6 +368,21 @@ fn only_a_regular_file_that_is_no_segment_is_replaced() {
 }
 
 #[test]
+fn an_export_whose_summary_cannot_be_printed_leaves_the_output_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = dir.path().join("recording");
+    record(&recording, &records(100));
+    let out = dir.path().join("out.mcap");
+    fs::write(&out, "kept").unwrap();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = steady(&["export", "--output"]);
+    let output = command.arg(&out).arg(&recording).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("standard output: No space left"), "{}", stderr(&output));
+    assert_eq!(fs::read(&out).unwrap(), b"kept");
+}
+
+#[test]
 fn what_selects_nothing_is_an_error_and_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let recording = dir.path().join("recording");
