@@ -98,8 +98,12 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     for loss in &losses {
         diagnostic!("steady: {}", loss.describe());
     }
+    let lists: Vec<PathBuf> = named.iter().filter_map(|path| manifest::damaged(path)).collect();
+    for path in &lists {
+        diagnostic!("steady: {}: {}", path.display(), manifest::DAMAGED);
+    }
     Ok(match status(&outcomes) {
-        Status::Done if !losses.is_empty() => Status::Flawed,
+        Status::Done if losses.len() + lists.len() > 0 => Status::Flawed,
         status => status,
     })
 }

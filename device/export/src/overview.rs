@@ -12,7 +12,7 @@ use steadyio_recorder::mcap::reading::{Found, Readable, read};
 
 use crate::selection::Selection;
 use crate::summary::{Damage, Missing, RecordingSummary, Recordings};
-use crate::survey::{Segment, Survey};
+use crate::survey::{Segment, Survey, is_list};
 
 pub const SCHEMA: &str = "steadyio.info/1";
 
@@ -92,7 +92,7 @@ impl Overview {
             segments: SegmentCounts {
                 with_messages: survey.segments.len(),
                 empty: survey.empty,
-                unreadable: survey.unreadable.len(),
+                unreadable: survey.unreadable.iter().filter(|one| !is_list(&one.path)).count(),
             },
             messages: channels.iter().map(|channel| channel.messages).sum(),
             bytes: survey.segments.iter().map(|segment| segment.bytes).sum(),

@@ -138,6 +138,11 @@ fn in_pool(path: &Path) -> bool {
     path.file_name().is_some_and(is_segment)
 }
 
+/// Whether this is the list of segments.
+pub(crate) fn is_list(path: &Path) -> bool {
+    path.file_name().is_some_and(manifest::is_list)
+}
+
 /// Opens a segment under its present name. A recorder renames a segment when it gets its first
 /// record.
 fn open(path: &Path) -> io::Result<(File, PathBuf)> {
@@ -213,6 +218,9 @@ impl Survey {
                 found.extend(survey.add(path));
             }
             let list = if place.is_dir() { manifest::read(place) } else { None };
+            if let Some(path) = manifest::damaged(place) {
+                survey.add_unreadable(&path, manifest::DAMAGED);
+            }
             survey.losses.extend(audit::losses(&found, list.as_ref()));
         }
         Ok(survey)
@@ -231,7 +239,8 @@ impl Survey {
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // The name may have a suffix.
         self.unreadable.retain(|one| {
-            name(&one.path).split('.').next().is_some_and(|stem| files.contains(stem))
+            is_list(&one.path)
+                || name(&one.path).split('.').next().is_some_and(|stem| files.contains(stem))
         });
     }
 

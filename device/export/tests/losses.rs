@@ -323,6 +323,23 @@ fn a_segment_without_head_and_definitions_is_not_called_wiped() {
 }
 
 #[test]
+fn a_damaged_list_of_segments_is_told() {
+    let (whole, _) = &POOLS[1];
+    let dir = tempfile::tempdir().unwrap();
+    copy_files(whole.path(), dir.path());
+    let list = dir.path().join("pool.json");
+    let mut text = fs::read(&list).unwrap();
+    let middle = text.len() / 2;
+    text[middle] ^= 1;
+    fs::write(&list, text).unwrap();
+    let (_, counted, is_damaged) = exported(dir.path());
+    assert_eq!((counted, is_damaged), (0, true));
+    let mut notes = Vec::new();
+    drop(Recorder::start(&config(dir.path()), &mut |note| notes.push(note)).unwrap());
+    assert!(notes.iter().any(|note| note.contains("pool.json: is damaged")), "{notes:?}");
+}
+
+#[test]
 fn a_message_that_should_be_metadata_and_is_not_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());

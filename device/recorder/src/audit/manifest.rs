@@ -8,7 +8,8 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Not;
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -165,20 +166,89 @@ pub fn is_list(name: &OsStr) -> bool {
 
 /// The one in this directory; none if it is damaged, or of another version.
 pub fn read(dir: &Path) -> Option<Manifest> {
-    let text = fs::read(dir.join(NAME)).ok()?;
-    let manifest: Manifest = serde_json::from_slice(&text).ok()?;
+    parse(&fs::read(dir.join(NAME)).ok()?)
+}
+
+fn parse(text: &[u8]) -> Option<Manifest> {
+    let manifest: Manifest = serde_json::from_slice(text).ok()?;
     (manifest.schema == SCHEMA && manifest.crc32 == manifest.checksum()).then_some(manifest)
 }
 
-/// Replaces the one in this directory; the new one is durable then.
+/// The path of the one in this directory if it is damaged, or of another version.
+pub fn damaged(dir: &Path) -> Option<PathBuf> {
+    let path = dir.join(NAME);
+    let text = fs::read(&path).ok()?;
+    parse(&text).is_none().then_some(path)
+}
+
+/// What that means.
+pub const DAMAGED: &str =
+    "is damaged, or of another version: not all messages that are missing can be counted";
+
+/// Replaces the one in this directory; the new one is durable then. On a full disk it is written
+/// over the old one. If that fails, too, none is left: an old one would hide what goes missing.
 pub fn write(dir: &Path, manifest: &Manifest) -> io::Result<()> {
-    let unfinished = dir.join(UNFINISHED);
-    let mut file = File::create(&unfinished)?;
     let mut text = serde_json::to_vec_pretty(manifest).map_err(io::Error::from)?;
     text.push(b'\n');
-    let written = file.write_all(&text).and_then(|()| file.sync_all());
+    replace(dir, &text).or_else(|error| {
+        overwrite(dir, &text).map_err(|_| {
+            let _ = fs::remove_file(dir.join(NAME));
+            error
+        })
+    })
+}
+
+fn replace(dir: &Path, text: &[u8]) -> io::Result<()> {
+    let unfinished = dir.join(UNFINISHED);
+    let mut file = File::create(&unfinished)?;
+    let written = file.write_all(text).and_then(|()| file.sync_all());
     written.and_then(|()| fs::rename(&unfinished, dir.join(NAME))).inspect_err(|_| {
         let _ = fs::remove_file(&unfinished);
     })?;
     File::open(dir)?.sync_all()
+}
+
+/// Writes into the space that the old one has.
+fn overwrite(dir: &Path, text: &[u8]) -> io::Result<()> {
+    let file = File::options().write(true).open(dir.join(NAME))?;
+    if text.len() as u64 > file.metadata()?.blocks() * 512 {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    file.write_all_at(text, 0)?;
+    file.set_len(text.len() as u64)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_cannot_be_replaced_is_overwritten_or_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = |lives: u64, ended| {
+            let life = |sequence| (Identity { recording_id: [7; 16], sequence }, Listed::default());
+            Manifest::new(3, 4_096, ended, (0..lives).map(life))
+        };
+        write(dir.path(), &list(3, true)).unwrap();
+        // As on a full disk, no new file can be made.
+        fs::create_dir(dir.path().join(UNFINISHED)).unwrap();
+        write(dir.path(), &list(2, false)).unwrap();
+        assert_eq!(read(dir.path()), Some(list(2, false)));
+        write(dir.path(), &list(500, false)).unwrap_err();
+        assert!(!dir.path().join(NAME).exists());
+    }
+
+    #[test]
+    fn a_damaged_list_is_told_from_none() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(damaged(dir.path()), None);
+        write(dir.path(), &Manifest::new(3, 4_096, true, [].into_iter())).unwrap();
+        assert_eq!(damaged(dir.path()), None);
+        let path = dir.path().join(NAME);
+        let text = fs::read_to_string(&path).unwrap().replace("4096", "4097");
+        fs::write(&path, text).unwrap();
+        assert_eq!((read(dir.path()), damaged(dir.path())), (None, Some(path)));
+    }
 }

@@ -71,6 +71,9 @@ impl Pool {
         let discard = Discard { damaged: wanted.discard_damaged, but: &incidents };
         let (mut segments, sequence, found) = recover_all(&paths, count, discard, note)?;
         let found: Vec<audit::Found> = found.into_iter().chain(unusable).collect();
+        if let Some(path) = manifest::damaged(dir) {
+            note(format!("{}: {}", path.display(), manifest::DAMAGED));
+        }
         let list = manifest::read(dir);
         // A life that is gone keeps its sequence: two lives with one would look like one.
         let sequence = sequence.max(list.as_ref().map_or(0, Manifest::last_sequence));

@@ -76,6 +76,7 @@ impl Stage {
         self.wait_for_all()?;
         self.settle_names();
         if let Err(error) = self.parts.pool.list(true) {
+            diagnostic!("steady: {error}; missing messages may not be counted");
             self.parts.meters.set_trouble(error.to_string());
         }
         Ok(())
