@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +30,7 @@ from steady_lab.kernels.modules import CHARIO, K2, Module, build_module
 from steady_lab.kernels.source import KernelSource, find_source
 from steady_lab.paths import GUEST_KERNEL, PROJECT
 from steady_lab.root.root import build_root
-from steady_lab.root.sandbox import Place, build_sandbox, start_inside
+from steady_lab.root.sandbox import Place, build_sandbox, read_info, start_inside
 
 pytestmark = pytest.mark.reads("lab", "kernel")
 
@@ -196,6 +197,18 @@ def test_ctrl_c_at_the_end_of_a_command_is_no_error(monkeypatch: pytest.MonkeyPa
     inside = build_sandbox(build_root().path, [])
     with pytest.raises(KeyboardInterrupt), start_inside(inside, ["sleep", "0.2"]):
         raise KeyboardInterrupt
+
+
+def test_what_bwrap_says_of_a_command_comes_in_parts() -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, b'{\n    "child-pid": 6820')
+    rest = threading.Timer(0.1, os.write, (write_end, b"0\n}\n"))
+    rest.start()
+    assert json.loads(read_info(read_end)) == {"child-pid": 68200}
+    rest.join()
+    os.close(write_end)
+    assert read_info(read_end) == b""
+    os.close(read_end)
 
 
 def test_a_command_in_the_root_has_its_own_exit_status() -> None:

@@ -219,6 +219,31 @@ impl Task {
         self.deadline_us.unwrap_or(self.period_us)
     }
 
+    /// The jitter of a job's first request: what is computed before it delays it, too.
+    pub fn declared_jitter_us(&self) -> u64 {
+        self.jitter_us + (self.cpu_us() * self.at_once).div_ceil(2)
+    }
+
+    /// The longest time without a request inside a job, which computes after one I/O and before the
+    /// next. The flush of a durable write is not a request that k2 sees.
+    pub fn think_us(&self, flush_us: u64) -> u64 {
+        1 + 2 * self.cpu_us() * self.at_once + flush_us
+    }
+
+    /// Rejects a period that k2 rejects.
+    pub(crate) fn check_period(&self, flush_us: u64) -> Result<(), String> {
+        let (jitter_us, think_us) = (2 * self.declared_jitter_us(), self.think_us(flush_us));
+        let least_us = jitter_us + think_us;
+        if self.period_us > least_us {
+            return Ok(());
+        }
+        Err(format!(
+            "task {}: period_us = {}: must be above {least_us} with rt_block_us: the declaration has \
+             2 jitter_us = {jitter_us} and think_us = {think_us}",
+            self.name, self.period_us
+        ))
+    }
+
     /// How often its thread submits in a job, and then waits for all that it has submitted.
     pub fn batches(&self) -> u64 {
         self.ios.div_ceil(self.at_once)

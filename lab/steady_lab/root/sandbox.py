@@ -153,7 +153,7 @@ def start_inside(inside: Sequence[str], command: Sequence[str]) -> Iterator[subp
     try:
         yield started
     except BaseException:
-        info = os.read(read_end, 4096)
+        info = read_info(read_end)
         while info and started.poll() is None:
             # Again each second: until the shell has set its trap, the signal is ignored.
             # The command may have ended, and bwrap not yet.
@@ -164,3 +164,14 @@ def start_inside(inside: Sequence[str], command: Sequence[str]) -> Iterator[subp
         raise
     finally:
         os.close(read_end)
+
+
+def read_info(read_end: int) -> bytes:
+    """Return what bwrap says of the command, which comes in parts; empty if it has not started."""
+    info = b""
+    while not info.endswith(b"}\n"):
+        part = os.read(read_end, 4096)
+        if not part:
+            return b""
+        info += part
+    return info

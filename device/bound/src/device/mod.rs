@@ -9,10 +9,16 @@ mod checks;
 mod spec;
 mod times;
 
+use crate::fault::{Fault, fault};
 use crate::tasks::{BackgroundOp, TaskSet, release};
-use crate::{BoundError, Work, declared};
+use crate::{BoundError, Work};
 pub use spec::{DEVICE_SCHEMAS, Device};
 pub use times::Op;
+
+/// The number of tasks that k2 takes per disk (`K2_DECLARED_MAX`).
+const DECLARED_MAX: usize = 32;
+/// The size of k2's smallest command.
+const SMALLEST_KIB: u64 = 4;
 
 impl Device {
     /// Reads and checks the file of a card, for which bounds exist.
@@ -45,12 +51,48 @@ impl Device {
                 set.name, self.name
             )));
         }
-        declared::check(self, set)?;
+        self.check_declared(set)?;
         if !self.has_cache() {
             return Ok(());
         }
         self.check_durable_background(set)?;
         self.check_durable(set)
+    }
+
+    /// Rejects declarations that k2 rejects.
+    fn check_declared(&self, set: &TaskSet) -> Result<(), Fault> {
+        if set.k2.rt_block_us == 0 {
+            return Ok(());
+        }
+        let count = set.declared().count();
+        if count > DECLARED_MAX {
+            return fault(
+                "task",
+                format!(
+                    "{count} tasks with rt_block_us: k2 takes at most {DECLARED_MAX} declarations"
+                ),
+            );
+        }
+        let smallest_ns = |op: Op| {
+            let (base_ns, per_kib_ns) = self.limit(op);
+            base_ns + set.host.command_us * 1_000 + SMALLEST_KIB * per_kib_ns
+        };
+        let least_us = smallest_ns(Op::Read).min(smallest_ns(Op::Write)).div_ceil(1_000);
+        for (number, task) in set.declared() {
+            let block_us = task.block_us(&set.k2);
+            if block_us < least_us {
+                let key = if task.block_us.is_some() { "block_us" } else { "rt_block_us" };
+                let text = format!(
+                    "task {}: {key} = {block_us}: must be at least {least_us}, the limit of the \
+                     smallest command",
+                    task.name
+                );
+                return fault("k2/rt_block_us", text);
+            }
+            let place = || format!("task/{number}/period_us");
+            task.check_period(0).or_else(|text| fault(place(), text))?;
+        }
+        Ok(())
     }
 
     /// The kernel; `None` if unknown.
