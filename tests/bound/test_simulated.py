@@ -154,25 +154,23 @@ def test_a_late_device_delays_no_task_beyond_its_second_bound(work: Path) -> Non
     assert beyond_first >= 5
 
 
-def test_a_policy_that_blocks_for_longer_than_stated_exceeds_a_bound(work: Path) -> None:
+@pytest.mark.parametrize(
+    ("jitter_us", "kib", "cpu_us", "wrong"),
+    [(200, 64, 4, "block_us={longer}"), (0, 4, 2_000, "declared_jitter_us=0")],
+    ids=["blocked for longer", "no room for what is computed first"],
+)
+def test_a_wrong_declaration_exceeds_a_bound(
+    jitter_us: int, kib: int, cpu_us: int, wrong: str, work: Path
+) -> None:
     card = random_card(1)
-    task = {"name": "task", "op": "read", "kib": 64, "level": 0, "ios": 1, "cpu_us": 4}
-    tasks = random_set(card, 1).tasks | {"task": [task | {"period_us": 20_000, "jitter_us": 200}]}
+    task = {"name": "task", "op": "read", "kib": kib, "level": 0, "ios": 1, "cpu_us": cpu_us}
+    task |= {"period_us": 20_000, "jitter_us": jitter_us}
+    tasks = random_set(card, 1).tasks | {"task": [task]}
     tasks["k2"] |= {"inflight_max": 1, "background_wait_ms_max": 0}
     stated = declared(card, tasks, 1)
     assert not exceeding(run(work, card, stated, seed=1))
-    block_us = stated["k2"]["rt_block_us"] * 11 // 10
-    assert exceeding(run(work, card, stated, seed=1, more=(f"block_us={block_us}",)))
-
-
-def test_a_declaration_leaves_room_for_what_is_computed_first(work: Path) -> None:
-    card = random_card(1)
-    task = {"name": "task", "op": "read", "kib": 4, "level": 0, "ios": 1, "cpu_us": 2_000}
-    tasks = random_set(card, 1).tasks | {"task": [task | {"period_us": 20_000, "jitter_us": 0}]}
-    tasks["k2"] |= {"inflight_max": 1, "background_wait_ms_max": 0}
-    stated = declared(card, tasks, 1)
-    assert not exceeding(run(work, card, stated, seed=1))
-    assert exceeding(run(work, card, stated, seed=1, more=("declared_jitter_us=0",)))
+    word = wrong.format(longer=stated["k2"]["rt_block_us"] * 11 // 10)
+    assert exceeding(run(work, card, stated, seed=1, more=(word,)))
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,14 @@
 use std::cmp::Ordering;
 
 use crate::Work;
+use crate::blocked::Declared;
 use crate::commands::{
-    PIECE_KIB_MIN, background_commands, commands_of, host_ns, is_flushed, jump_once_ns,
-    lane_commands, limit_ns, part_kib, request, task_cut_kib, task_op,
+    background_commands, commands_of, host_ns, is_flushed, jump_once_ns, lane_commands, part_kib,
+    request, task_cut_kib,
 };
-use crate::device::{Around, Device, Op};
+use crate::device::{Around, Device};
 use crate::longest::{forced_ns, most_of, not_within};
-use crate::tasks::{BackgroundOp, LEVELS, Task, TaskSet};
+use crate::tasks::{LEVELS, Task, TaskSet};
 
 /// The limit of rounds in which bounds that depend on each other are computed again. The results of
 /// each round are valid bounds.
@@ -154,15 +155,6 @@ struct Load<'a> {
     flushed_ns: u64,
     /// The limits with declared tasks.
     declared: Option<Declared>,
-}
-
-/// The limits if k2 cuts everything below a declared task so that no request is blocked for longer.
-/// A command of a lane is not cut.
-struct Declared {
-    /// For each task, the longest time for which lower levels block a request.
-    blocks_ns: Vec<u64>,
-    /// The shortest time of a request's last piece, which starts when the window ends.
-    last_ns: Vec<u64>,
 }
 
 impl<'a> Load<'a> {
@@ -558,38 +550,6 @@ impl<'a> Load<'a> {
         };
         let window_ns = start_ns.saturating_sub((1 - at_once) * wait_ns);
         Work { ns: forced_ns(window_ns, wait_ns, piece_ns, jump_ns), ..most }
-    }
-}
-
-impl Declared {
-    fn of(device: &Device, set: &TaskSet, parts: &[Vec<Work>], lane: &[Work]) -> Declared {
-        let longest_ns = |commands: &[Work]| commands.iter().map(|command| command.ns).max();
-        let blocks_ns = |task: &Task| {
-            if task.lane {
-                return u64::MAX;
-            }
-            let below = set.tasks.iter().zip(parts).filter(|(other, _)| other.level > task.level);
-            let uncut = below.clone().filter(|(other, _)| other.lane);
-            let uncut = uncut.map(|(_, parts)| parts.as_slice()).chain([lane]);
-            let lane_ns = uncut.filter_map(longest_ns).max().unwrap_or(0);
-            let ops = below.map(|(other, _)| task_op(other));
-            let background = set.background.as_ref().map_or(&[][..], |bg| match bg.op {
-                BackgroundOp::Read => &[Op::Read][..],
-                BackgroundOp::Write => &[Op::Write],
-                BackgroundOp::ReadWrite => &[Op::Read, Op::Write],
-            });
-            let least_ns = |op: Op| limit_ns(device, set, op, PIECE_KIB_MIN);
-            let least_ns = ops.chain(background.iter().copied()).map(least_ns).max().unwrap_or(0);
-            least_ns.max(task.block_us(&set.k2) * 1_000).max(lane_ns)
-        };
-        let last_ns = |(task, parts): (&Task, &Vec<Work>)| match task_cut_kib(device, set, task) {
-            None => parts.last().map_or(0, |part| part.ns),
-            Some(_) => device.command(task_op(task), 1).ns,
-        };
-        Declared {
-            blocks_ns: set.tasks.iter().map(blocks_ns).collect(),
-            last_ns: set.tasks.iter().zip(parts).map(last_ns).collect(),
-        }
     }
 }
 

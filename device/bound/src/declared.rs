@@ -41,7 +41,7 @@ fn declaration(
         Some(io) if task.durable && device.has_cache() => io.sum().div_ceil(1_000),
         _ => 0,
     };
-    task.check_period(flush_us).map_err(BoundError)?;
+    task.check_period(flush_us)?;
     let name = |key: &str| format!("task {}: {key}", task.name);
     Ok(Declaration {
         level: fits(&name("level"), task.level)?,

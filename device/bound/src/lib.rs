@@ -15,6 +15,7 @@
 
 pub mod advice;
 pub mod analysis;
+mod blocked;
 pub mod buffer;
 mod commands;
 pub mod declared;

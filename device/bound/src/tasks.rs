@@ -231,17 +231,17 @@ impl Task {
     }
 
     /// Rejects a period that k2 rejects.
-    pub(crate) fn check_period(&self, flush_us: u64) -> Result<(), String> {
+    pub(crate) fn check_period(&self, flush_us: u64) -> Result<(), BoundError> {
         let (jitter_us, think_us) = (2 * self.declared_jitter_us(), self.think_us(flush_us));
         let least_us = jitter_us + think_us;
         if self.period_us > least_us {
             return Ok(());
         }
-        Err(format!(
+        Err(BoundError(format!(
             "task {}: period_us = {}: must be above {least_us} with rt_block_us: the declaration has \
              2 jitter_us = {jitter_us} and think_us = {think_us}",
             self.name, self.period_us
-        ))
+        )))
     }
 
     /// How often its thread submits in a job, and then waits for all that it has submitted.

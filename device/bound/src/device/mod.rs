@@ -9,7 +9,6 @@ mod checks;
 mod spec;
 mod times;
 
-use crate::fault::{Fault, fault};
 use crate::tasks::{BackgroundOp, TaskSet, release};
 use crate::{BoundError, Work};
 pub use spec::{DEVICE_SCHEMAS, Device};
@@ -60,37 +59,32 @@ impl Device {
     }
 
     /// Rejects declarations that k2 rejects.
-    fn check_declared(&self, set: &TaskSet) -> Result<(), Fault> {
+    fn check_declared(&self, set: &TaskSet) -> Result<(), BoundError> {
         if set.k2.rt_block_us == 0 {
             return Ok(());
         }
         let count = set.declared().count();
         if count > DECLARED_MAX {
-            return fault(
-                "task",
-                format!(
-                    "{count} tasks with rt_block_us: k2 takes at most {DECLARED_MAX} declarations"
-                ),
-            );
+            return Err(BoundError(format!(
+                "{count} tasks with rt_block_us: k2 takes at most {DECLARED_MAX} declarations"
+            )));
         }
         let smallest_ns = |op: Op| {
             let (base_ns, per_kib_ns) = self.limit(op);
             base_ns + set.host.command_us * 1_000 + SMALLEST_KIB * per_kib_ns
         };
         let least_us = smallest_ns(Op::Read).min(smallest_ns(Op::Write)).div_ceil(1_000);
-        for (number, task) in set.declared() {
+        for (_, task) in set.declared() {
             let block_us = task.block_us(&set.k2);
             if block_us < least_us {
                 let key = if task.block_us.is_some() { "block_us" } else { "rt_block_us" };
-                let text = format!(
+                return Err(BoundError(format!(
                     "task {}: {key} = {block_us}: must be at least {least_us}, the limit of the \
                      smallest command",
                     task.name
-                );
-                return fault("k2/rt_block_us", text);
+                )));
             }
-            let place = || format!("task/{number}/period_us");
-            task.check_period(0).or_else(|text| fault(place(), text))?;
+            task.check_period(0)?;
         }
         Ok(())
     }

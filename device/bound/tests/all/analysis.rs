@@ -60,23 +60,23 @@ fn calls_of_a_lane_that_go_before_a_task_are_refused() {
 #[test]
 fn a_lane_lets_background_go_before_a_task_that_it_blocks() {
     let lane = "lane = { op = \"read\", kib = 512, level = 1 }";
-    let beside = |lane: &str| {
+    let next_to = |lane: &str| {
         let knobs = "inflight_max = 1\nsplit_kib = 16\nbackground_wait_ms_max = 20";
         let text = with_k2(knobs, &format!("{lane}\n{READS}\n{ONE}"));
         let found = found(&card(""), &TaskSet::parse(&text).unwrap());
         found[0].job.unwrap().background_wait
     };
-    assert_eq!((beside(""), beside(lane)), (0, 164_000));
+    assert_eq!((next_to(""), next_to(lane)), (0, 164_000));
 }
 
 #[test]
 fn a_call_of_a_lane_blocks_a_declared_task_as_a_whole_and_is_blocked_by_whole_requests() {
-    let beside = |lane: &str| {
+    let next_to = |lane: &str| {
         let call = LOWER.replace("64", "512") + lane;
         let text = with_k2("inflight_max = 1\nrt_block_us = 440", &format!("{READS}\n{ONE}{call}"));
         TaskSet::parse(&text).unwrap()
     };
-    let (task, call) = (beside(""), beside("lane = true\n"));
+    let (task, call) = (next_to(""), next_to("lane = true\n"));
     assert_eq!(bounds_us(&card(""), &task)[0], Some(116 + 440));
     assert_eq!(bounds_us(&card(""), &call), [Some(116 + 2_148), Some(2_148 + 2_148 + 116)]);
     let stated = |set: &TaskSet| declarations(&card(""), set, &found(&card(""), set)).unwrap();

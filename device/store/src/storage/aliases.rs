@@ -21,7 +21,7 @@ use super::access::{Access, OpenError, retried};
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 const SECTOR_BYTES: u64 = 512;
 /// The kernel's limit for stacking loop devices.
-const DEPTH_MAX: usize = 8;
+pub(super) const DEPTH_MAX: usize = 8;
 
 /// `struct loop_info64`
 #[repr(C)]

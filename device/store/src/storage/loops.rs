@@ -9,8 +9,7 @@ use std::path::Path;
 use steadyio_core::device::Device;
 use steadyio_core::occupied::{known_users, loops_on};
 
-/// The kernel's limit for stacking loop devices.
-const DEPTH_MAX: usize = 8;
+use super::aliases::DEPTH_MAX;
 
 /// Mounts and other users of the loop devices on it, and of those on these.
 pub(super) fn users_above(path: &Path, metadata: &Metadata) -> Vec<String> {
