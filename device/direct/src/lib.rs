@@ -18,5 +18,6 @@ pub mod disk;
 pub mod mapping;
 pub mod memory_kind;
 pub mod nvme;
+mod ring;
 pub mod taking;
 pub mod timing;

@@ -11,7 +11,7 @@
 pub mod order;
 pub mod region;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -29,6 +29,7 @@ use steadyio_core::device::Device;
 use self::order::{Call, Level, Order};
 use self::region::Region;
 use crate::mapping::Mapping;
+use crate::ring::submit;
 
 const GROUP: u8 = b'N';
 const ADMIN: Opcode = number::read_write::<Command>(GROUP, 0x41);
@@ -196,6 +197,8 @@ type Ring = IoUring<squeue::Entry128, cqueue::Entry32>;
 /// A queue of commands to a namespace, for one thread.
 pub struct Queue {
     ring: RefCell<Ring>,
+    /// The ring may hold commands of a failed call, which a later one would send.
+    is_broken: Cell<bool>,
     fd: Fd,
     namespace: Namespace,
     region: Arc<Region>,
@@ -216,7 +219,8 @@ impl Queue {
     pub fn new(file: &File, namespace: &Namespace, region: Arc<Region>) -> io::Result<Queue> {
         let ring = IoUring::builder().build(DEPTH)?;
         let (fd, namespace) = (Fd(file.as_raw_fd()), namespace.clone());
-        Ok(Queue { ring: RefCell::new(ring), fd, namespace, region, fixed: None, order: None })
+        let (ring, is_broken) = (RefCell::new(ring), Cell::new(false));
+        Ok(Queue { ring, is_broken, fd, namespace, region, fixed: None, order: None })
     }
 
     /// Makes a queue for the same part, with memory that the kernel pins once. Each command has a
@@ -344,6 +348,9 @@ impl Queue {
         &self,
         mut commands: impl Iterator<Item = (Option<u16>, Command)>,
     ) -> io::Result<()> {
+        if self.is_broken.get() {
+            return Err(io::Error::other("an earlier call could not send its commands"));
+        }
         let ring = &mut *self.ring.borrow_mut();
         let mut call = Call::new(self.order.as_ref().map(|(order, level)| (&**order, *level)));
         let (mut in_flight, mut next, mut outcome) = (0, commands.next(), Ok(()));
@@ -353,21 +360,30 @@ impl Queue {
                 if !call.start() {
                     break;
                 }
-                self.push(ring, command, buffer)?;
+                outcome = self.push(ring, command, buffer);
+                match outcome {
+                    Ok(()) => in_flight += 1,
+                    Err(_) => call.end(),
+                }
                 next = commands.next();
-                in_flight += 1;
             }
             if in_flight == 0 {
                 return outcome;
             }
-            match ring.submit_and_wait(1) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => drop(other?),
-            }
+            let sent = submit(ring);
             for done in ring.completion() {
                 in_flight -= 1;
                 call.end();
                 outcome = outcome.and(ended(done.result()));
+            }
+            if let Err(error) = sent {
+                outcome = outcome.and(Err(error));
+                // The drive uses the memory of the others until they end.
+                let left = ring.submission().len() as u32;
+                if in_flight == left {
+                    self.is_broken.set(left > 0);
+                    return outcome;
+                }
             }
         }
     }
@@ -378,8 +394,7 @@ impl Queue {
             .cmd(command.to_bytes())
             .buf_index(buffer)
             .build();
-        // SAFETY: the memory of the command lives until its completion, for which the caller waits;
-        // if that fails, the kernel has pinned the pages.
+        // SAFETY: the memory of the command lives until its completion, for which the caller waits.
         unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)
     }
 }
@@ -435,6 +450,36 @@ mod tests {
         let bytes = command.to_bytes();
         assert_eq!((bytes[0], bytes[4], &bytes[40..45]), (2, 3, &[1, 2, 3, 4, 5][..]));
         assert_eq!(bytes[72..], [0; 8]);
+    }
+
+    #[test]
+    fn commands_that_could_not_be_sent_are_not_sent_by_a_later_call() {
+        let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+        let namespace = Namespace {
+            name: "ng0n1".into(),
+            namespace: 1,
+            bytes: 1 << 20,
+            block_bytes: 4_096,
+            command_bytes_max: 4_096,
+            has_cache: false,
+        };
+        let region =
+            Region::open(("ng0n1", region::Part::Whole), None, (1 << 20, 4_096), true).unwrap();
+        let Ok(queue) = Queue::new(&null, &namespace, Arc::new(region)) else {
+            steadyio_testing::skip("io_uring is not allowed on this machine");
+            return;
+        };
+        let memory = Mapping::anonymous(8_192).unwrap();
+        let ring = queue.ring.borrow().as_raw_fd();
+        // SAFETY: all numbers are those of open files; the ring's is another file's meanwhile.
+        let kept = unsafe { libc::dup(ring) };
+        unsafe { libc::dup2(null.as_raw_fd(), ring) };
+        let failed = queue.transfer(false, 0, &memory, 8_192);
+        unsafe { libc::dup2(kept, ring) };
+        unsafe { libc::close(kept) };
+        assert!(failed.is_err(), "{failed:?}");
+        let said = queue.transfer(false, 0, &memory, 4_096).unwrap_err().to_string();
+        assert!(said.contains("an earlier call could not send its commands"), "{said}");
     }
 
     #[test]

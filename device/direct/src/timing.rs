@@ -20,6 +20,7 @@ use steadyio_core::random::{below, draw};
 use crate::chardisk::Registered;
 use crate::disk::{Disk, DiskKind};
 use crate::mapping::Mapping;
+use crate::ring::submit;
 
 /// The measured load.
 #[derive(Debug, Clone, Copy)]
@@ -139,10 +140,7 @@ pub fn complete(ring: &mut IoUring, entry: io_uring::squeue::Entry) -> io::Resul
     // SAFETY: file and memory of the entry live until its completion, for which this waits.
     unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)?;
     loop {
-        match ring.submit_and_wait(1) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => drop(other?),
-        }
+        submit(ring)?;
         if let Some(done) = ring.completion().next() {
             let result = done.result();
             return u32::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
