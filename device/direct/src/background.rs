@@ -49,7 +49,7 @@ impl Background {
         let threads = disks.into_iter().zip(1..).map(|(mut disk, number)| {
             disk.set_order(order, Level::Background);
             let stop = stop.clone();
-            let seed = reading.seed + number;
+            let seed = reading.seed.wrapping_add(number);
             thread::spawn(move || read_until(&stop, &disk, Reading { seed, ..reading }))
         });
         let threads = threads.collect();

@@ -46,6 +46,9 @@ impl Card {
             }
             seen.push(card.name);
         }
+        if seen.is_empty() {
+            return Err(no_cards());
+        }
         seen.sort();
         Err(io::Error::new(
             io::ErrorKind::NotFound,
@@ -228,6 +231,17 @@ mod tests {
             "mmcblk0p2 below loop0",
         ];
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn a_system_without_cards_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let sys = dir.path();
+        for _ in 0..2 {
+            let error = Card::find(sys, "mmcblk0").unwrap_err().to_string();
+            assert_eq!(error, "this system has no eMMC or SD card");
+            fs::create_dir_all(sys.join("bus/mmc/devices")).unwrap();
+        }
     }
 
     #[test]
