@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use io_uring::opcode;
 use io_uring::types::Fd;
 use serde::Serialize;
+use steadyio_core::device_name::path_of;
 
 use crate::chardisk::{self, Registered};
 use crate::mapping::Mapping;
@@ -89,6 +90,11 @@ impl Buffer {
         let length = usize::try_from(bytes).ok();
         let length = length.filter(|&length| length >= BLOCK && length % BLOCK == 0);
         let length = length.ok_or(BufferError::Length { bytes })?;
+        if kind == MemoryKind::PhysicalAddresses {
+            // Trying would write to them.
+            let error = io::ErrorKind::Unsupported.into();
+            return Err(BufferError::Map { name, kind, error });
+        }
         if let Some(size) = size_bytes(fd, kind).filter(|&size| size < bytes) {
             return Err(BufferError::TooLong { bytes, name, size });
         }
@@ -121,18 +127,24 @@ struct Target {
 impl Target {
     fn open(path: &Path) -> Result<Target, BufferError> {
         let failed = |what| move |error| BufferError::Target { path: path.into(), what, error };
-        let kind = std::fs::metadata(path).map_err(failed("not a target"))?.file_type();
+        let node = path_of(path).map_err(io::Error::other).map_err(failed("not a target"))?;
+        let meta = std::fs::metadata(&node).map_err(failed("not a target"))?;
+        let kind = meta.file_type();
         if kind.is_char_device() {
-            let file = File::open(path).map_err(failed("cannot be opened"))?;
-            let info = chardisk::info(&file).map_err(failed("not a /dev/chardiskN"))?;
+            let no_card = failed("not a /dev/chardiskN");
+            if !chardisk::may_be(&meta) {
+                return Err(no_card(chardisk::not_one()));
+            }
+            let file = File::open(&node).map_err(failed("cannot be opened"))?;
+            let info = chardisk::info(&file).map_err(no_card)?;
             let offset = info.regions.first().map_or(0, |region| region.offset);
             return Ok(Target { file, offset, is_chardisk: true });
         }
         let file = if kind.is_dir() {
-            scratch(path).map_err(failed("no file with O_DIRECT can be made there"))?
+            scratch(&node).map_err(failed("no file with O_DIRECT can be made there"))?
         } else {
             let mut options = OpenOptions::new();
-            let opened = options.read(true).custom_flags(libc::O_DIRECT).open(path);
+            let opened = options.read(true).custom_flags(libc::O_DIRECT).open(&node);
             opened.map_err(failed("cannot be read with O_DIRECT"))?
         };
         Ok(Target { file, offset: 0, is_chardisk: false })

@@ -3,9 +3,12 @@
 //! them.
 
 use std::fmt;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 
+use rustix::fs::{major, minor};
 use rustix::ioctl::{Opcode, opcode};
 use serde::Serialize;
 
@@ -185,6 +188,18 @@ fn call<T>(file: &impl AsRawFd, opcode: Opcode, argument: &mut T) -> io::Result<
         0.. => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Whether a character device may be chario's. Another driver's is not opened, because that may
+/// have an effect: it starts a watchdog, or waits for a modem. Without sysfs any may be.
+pub fn may_be(meta: &Metadata) -> bool {
+    let link = format!("/sys/dev/char/{}:{}/subsystem", major(meta.rdev()), minor(meta.rdev()));
+    fs::read_link(link).map_or(true, |path| path.ends_with("chardisk"))
+}
+
+/// The error for a device that is not one, without asking it.
+pub fn not_one() -> io::Error {
+    io::Error::from_raw_os_error(libc::ENOTTY)
 }
 
 /// Asks for the properties of the device. ENOTTY: it is not a chardisk.

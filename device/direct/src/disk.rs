@@ -71,6 +71,10 @@ impl Disk {
         let mut options = OpenOptions::new();
         options.read(true).write(writes);
         if let Some(meta) = meta.filter(|meta| meta.file_type().is_char_device()) {
+            if !nvme::is_namespace(&meta) && !chardisk::may_be(&meta) {
+                let error = chardisk::not_one();
+                return Err(DiskError::NoChardisk { path: path.into(), error });
+            }
             let file = options.open(path).map_err(|source| match nvme::is_namespace(&meta) {
                 true => DiskError::NoNamespace { path: path.into(), error: source },
                 false => failed(source),

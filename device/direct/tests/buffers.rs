@@ -7,12 +7,14 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use steadyio_direct::buffer::{Buffer, BufferError, SCRATCH, Use};
 use steadyio_direct::memory_kind::MemoryKind;
-use steadyio_testing::skip;
+use steadyio_testing::{LoopDisk, is_root, skip};
 
 const BYTES: u64 = 1 << 20;
 
@@ -84,6 +86,31 @@ fn what_cannot_be_mapped_is_said_with_the_way_out() {
     assert!(error.contains("open it for reading and writing"), "{error}");
     let directory = File::open("/").unwrap();
     assert!(from(&directory, 4096).unwrap_err().to_string().contains("cannot be mapped"));
+}
+
+#[test]
+fn physical_addresses_are_not_written_to() {
+    if !is_root("a node of /dev/mem") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let node = dir.path().join("mem");
+    let made = Command::new("mknod").arg(&node).args(["c", "1", "1"]).status().unwrap();
+    assert!(made.success());
+    // It can be examined only: mapping it would be another error.
+    let memory = File::options().read(true).custom_flags(libc::O_PATH).open(&node).unwrap();
+    let error = from(&memory, 4_096).unwrap_err().to_string();
+    assert!(error.contains("unsupported: physical addresses are not accepted"), "{error}");
+}
+
+#[test]
+fn a_target_is_named_as_any_device() {
+    let Some(disk) = LoopDisk::new(1, &["--direct-io=on"]) else { return };
+    let fd = memfd(MemfdFlags::CLOEXEC, BYTES);
+    for target in [disk.name(), &disk.node] {
+        let buffer = Buffer::from_fd(fd.as_fd(), BYTES, Path::new(target)).unwrap();
+        assert!(buffer.verdict(Use::Direct).unwrap().works, "{target}");
+    }
 }
 
 #[test]

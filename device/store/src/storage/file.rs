@@ -74,7 +74,7 @@ impl FileStorage {
             FileStorage::of(file, limits_of(&device))
         } else if is_namespace {
             open_namespace(given, access)?
-        } else if kind.is_char_device() {
+        } else if kind.is_char_device() && chardisk::may_be(&metadata) {
             open_chardisk(path, access)?
         } else if kind.is_file() {
             let file = open_direct(path, access, OFlags::empty()).map_err(at)?;
