@@ -22,7 +22,8 @@ use steadyio_core::occupied::{
 };
 use steadyio_direct::chardisk;
 use steadyio_direct::disk::{Disk, DiskError, DiskKind};
-use steadyio_direct::nvme::{self, Queue, region};
+use steadyio_direct::nvme::region::{self, Part};
+use steadyio_direct::nvme::{self, Queue};
 
 use super::access::retried;
 use super::{BLOCK_BYTES, Commands, Limits, Storage};
@@ -53,7 +54,7 @@ pub struct FileStorage {
 impl FileStorage {
     /// Opens an existing device or file, and keeps others out.
     pub fn open(given: &Path, access: Access) -> Result<FileStorage, OpenError> {
-        let (device, _) = region::split(given).map_err(DiskError::from)?;
+        let (device, part) = region::split(given).map_err(DiskError::from)?;
         let path = &*path_of(&device)?;
         let at = |source| OpenError::Io { path: path.into(), source };
         let metadata = std::fs::metadata(path).map_err(at)?;
@@ -65,6 +66,9 @@ impl FileStorage {
             }
         }
         let is_namespace = kind.is_char_device() && nvme::is_namespace(&metadata);
+        if part != Part::Whole && !is_namespace {
+            return Err(DiskError::NoParts { path: path.into() }.into());
+        }
         let mut opened = if kind.is_block_device() {
             let file = open_device(path, access)?;
             let device = Device::open(path)?;
