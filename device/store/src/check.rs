@@ -92,11 +92,13 @@ pub fn check<S: Storage>(
     let (mut whole, wrong): (Vec<_>, Vec<_>) =
         report.extents.iter_mut().partition(|found| places.is_valid(&found.extent));
     wrong.into_iter().for_each(|found| found.contents = Some(Contents::Unreadable));
-    let all = whole.iter().map(|found| found.extent.valid_bytes).sum();
-    let mut done = 0;
+    // Extents that overlap may have more together than there are numbers.
+    let lengths = whole.iter().map(|found| found.extent.valid_bytes);
+    let all = lengths.fold(0, u64::saturating_add);
+    let mut done: u64 = 0;
     for found in &mut whole {
         let mut read = |bytes| {
-            done += bytes;
+            done = done.saturating_add(bytes);
             progress(done, all)
         };
         found.contents = Some(check_contents(&mut store, found.id, buffer, &mut read)?);

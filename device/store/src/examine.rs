@@ -5,7 +5,7 @@
 //! A power cut leaves nothing here that is a [`Problem`]. Problems are damage, and most of them
 //! mean that the state found may be older than the durable one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use steadyio_core::memory::AlignedBuffer;
 
@@ -15,9 +15,12 @@ use crate::format::geometry::{ALIGN_BYTES_MAX, Geometry, copy_at};
 use crate::format::records::{self, Extent, Record};
 use crate::format::superblock::{self, NoSuperblock};
 use crate::places::Places;
-use crate::storage::{BLOCK_BYTES, Storage};
+use crate::storage::{BLOCK_BYTES, Limits, Storage};
 
 pub use crate::problem::Problem;
+
+/// The odd factors of usual alignments are below this.
+const FACTOR_MAX: u64 = 64;
 
 /// The valid area.
 #[derive(Debug, Clone, Default)]
@@ -64,6 +67,9 @@ pub(crate) fn examine_areas<S: Storage>(
     };
     let epochs = areas.iter().flatten().flatten().map(|record| record.head.epoch);
     let epoch_max = epochs.max().unwrap_or(0);
+    if epoch_max == u64::MAX {
+        problems.push(Problem::LastEpoch);
+    }
     let current = choose(&areas, &mut problems);
     if let Some(current) = &current {
         check_extents(&geometry, &current.extents, &mut problems);
@@ -121,18 +127,31 @@ pub(crate) fn superblock_at<S: Storage>(
     }
 }
 
-/// Whether there are records at the place for a store with a usual alignment. It is only called
-/// without a superblock.
+/// Whether there are records where a store of the device's or a usual alignment has them. It is
+/// only called without a superblock.
 fn has_records<S: Storage>(storage: &mut S) -> Result<bool, StoreError> {
-    let size_bytes = storage.limits().size_bytes;
+    let Limits { size_bytes, erase_bytes, .. } = storage.limits();
     let mut block = AlignedBuffer::new(BLOCK, false)?;
-    let aligns = (0..).map(|power| BLOCK_BYTES << power).take_while(|&at| at <= ALIGN_BYTES_MAX);
-    for at in aligns.take_while(|at| at.saturating_add(BLOCK_BYTES) <= size_bytes) {
+    for at in
+        usual_aligns(erase_bytes).take_while(|at| at.saturating_add(BLOCK_BYTES) <= size_bytes)
+    {
         if storage.read_at(&mut block, at).is_ok() && records::decode(&block).is_some() {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Alignments, rising: the device's erase unit, and powers of two times a small factor, as erase
+/// units of several planes have it. Reading all of the first gigabyte would take a card half a
+/// minute.
+fn usual_aligns(erase_bytes: u64) -> impl Iterator<Item = u64> {
+    let powers = || (0..).map(|power| BLOCK_BYTES << power).take_while(|&at| at <= ALIGN_BYTES_MAX);
+    let factors = (1..FACTOR_MAX).step_by(2);
+    let aligns = factors.flat_map(|factor| powers().map(move |power| factor * power));
+    let own = erase_bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(0);
+    let all: BTreeSet<u64> = aligns.chain([own]).collect();
+    all.into_iter().filter(|at| (BLOCK_BYTES..=ALIGN_BYTES_MAX).contains(at))
 }
 
 /// The valid blocks of an area that are in their place.

@@ -37,12 +37,15 @@ pub enum Problem {
     TooMany {
         extents: usize,
     },
+    /// No epoch follows, so there can be no other snapshot.
+    LastEpoch,
 }
 
 impl Problem {
     /// Whether the state that was found is certainly the durable one.
     pub fn allows_reading(&self) -> bool {
-        matches!(self, Problem::Superblock(_) | Problem::SuperblockCopy(_))
+        let superblock = matches!(self, Problem::Superblock(_) | Problem::SuperblockCopy(_));
+        superblock || *self == Problem::LastEpoch
     }
 
     /// Whether the store may also be changed. The place of a damaged superblock may have another
@@ -71,6 +74,7 @@ impl fmt::Display for Problem {
             Problem::Extent { id } => write!(to, "extent {id}: is where none can be"),
             Problem::Overlap => write!(to, "two extents overlap"),
             Problem::TooMany { extents } => write!(to, "{extents} extents are too many"),
+            Problem::LastEpoch => write!(to, "the last epoch is in use"),
         }
     }
 }

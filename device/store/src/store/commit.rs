@@ -6,7 +6,7 @@ use steadyio_core::memory::AlignedBuffer;
 
 use super::Store;
 use crate::error::{StoreError, io_error};
-use crate::examine::Current;
+use crate::examine::{Current, Problem};
 use crate::format::BLOCK;
 use crate::format::geometry::snapshot_blocks;
 use crate::format::records::{self, ENTRIES_MAX, Entry, Head};
@@ -89,8 +89,9 @@ impl<S: Storage> Store<S> {
     fn write_snapshot(&mut self) -> Result<(), StoreError> {
         let entries: Vec<Entry> =
             self.current.extents.iter().map(|(&id, extent)| (id, Some(*extent))).collect();
-        self.current.epoch = self.epoch_max.saturating_add(1);
-        self.epoch_max = self.current.epoch;
+        let next = self.epoch_max.checked_add(1);
+        self.epoch_max = next.ok_or_else(|| StoreError::Damaged(vec![Problem::LastEpoch]))?;
+        self.current.epoch = self.epoch_max;
         self.current.area = 1 - self.current.area;
         self.current.snapshot_blocks = snapshot_blocks(entries.len());
         self.current.blocks = self.current.snapshot_blocks;

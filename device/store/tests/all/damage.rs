@@ -2,12 +2,17 @@
 //! Devices with damage, with another version's store, or with other contents: the store reports
 //! them, never accepts them, and never repairs them.
 
+use std::io;
+
 use proptest::prelude::*;
 use steadyio_store::AlignedBuffer;
 use steadyio_store::check::{Contents, Report, check};
 use steadyio_store::error::StoreError;
 use steadyio_store::examine::Problem;
-use steadyio_store::format::superblock::NoSuperblock;
+use steadyio_store::format::geometry::Geometry;
+use steadyio_store::format::records::{self, Extent, Head};
+use steadyio_store::format::superblock::{self, NoSuperblock};
+use steadyio_store::storage::{Commands, Limits, Storage};
 use steadyio_store::store::{ExtentOptions, Store};
 
 use crate::disk::Disk;
@@ -188,6 +193,94 @@ fn extents_that_no_program_makes_are_told() {
     let second = store.extent(2).unwrap().start;
     assert_eq!(with(start, second).0, [Problem::Overlap]);
     assert!(shown(&mut store).is_ok());
+}
+
+/// The same store, as if so many snapshots had been written.
+fn with_epoch(mut image: Vec<u8>, epoch: u64) -> Vec<u8> {
+    for block in image.chunks_exact_mut(BLOCK).filter(|block| block.starts_with(b"STDYRECS")) {
+        block[32..40].copy_from_slice(&epoch.to_le_bytes());
+        seal(block);
+    }
+    image
+}
+
+#[test]
+fn after_the_last_epoch_a_store_is_read_only() {
+    let disk = Disk::new(with_epoch(stored(1), u64::MAX - 1));
+    let mut store = Store::open(disk.clone()).unwrap();
+    let put = |seed| noise(6_000, seed)[..6_000].to_vec();
+    let mut last = 0;
+    // The first snapshot has the last epoch.
+    while store.unload(1, &noise(6_000, last)[..6_000]).is_ok() {
+        last += 1;
+        assert!(last < 20, "an epoch was used twice");
+    }
+    let why = [Problem::LastEpoch];
+    assert_eq!(problems(disk.contents()), why);
+    let mut store = Store::open_to_read(Disk::new(disk.contents())).unwrap();
+    assert_eq!(store.problems(), why);
+    assert_eq!(shown(&mut store).unwrap()[&1].contents, put(last - 1));
+}
+
+/// A device of 2^60 bytes that holds zeros behind an image.
+#[derive(Debug)]
+struct Huge(Vec<u8>);
+
+impl Storage for Huge {
+    fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        buffer.fill(0);
+        let held = usize::try_from(offset).ok().and_then(|at| self.0.get(at..)).unwrap_or(&[]);
+        let length = held.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&held[..length]);
+        Ok(())
+    }
+
+    fn write_at(&mut self, _: &[u8], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { size_bytes: 1 << 60, block_bytes: 512, command_bytes: 1 << 20, erase_bytes: 0 }
+    }
+
+    fn commands(&self) -> Commands {
+        Commands::default()
+    }
+}
+
+#[test]
+fn overlapping_extents_with_more_bytes_than_a_number_can_say_are_told() {
+    let store = [7; 16];
+    let geometry = Geometry {
+        id: store,
+        store_bytes: 1 << 60,
+        align_bytes: BLOCK as u64,
+        extents_max: 84,
+        log_blocks: 1,
+    };
+    let bytes = (1 << 60) - (1 << 20);
+    let start = geometry.data_start();
+    let extent = Extent { start, spare: None, bytes, valid_bytes: bytes, crc: None };
+    let entries: Vec<_> = (0..84).map(|id| (id, Some(extent))).collect();
+    let mut image = vec![0; 2 * BLOCK];
+    superblock::encode(&geometry, &mut image);
+    let head = Head { is_snapshot: true, store, epoch: 1, index: 0, snapshot_blocks: 1 };
+    records::encode(&head, &entries, &mut image[BLOCK..]);
+    let opened = Store::open(Huge(image.clone()));
+    assert!(matches!(opened, Err(StoreError::Damaged(_))), "{opened:?}");
+    let mut buffer = AlignedBuffer::new(BLOCK, false).unwrap();
+    let mut all = 0;
+    let mut first = |_: u64, bytes: u64| {
+        all = bytes;
+        false
+    };
+    let checked = check(Huge(image), &mut buffer, &mut first);
+    assert!(matches!(checked, Err(StoreError::Interrupted)), "{checked:?}");
+    assert_eq!(all, u64::MAX);
 }
 
 /// Damage as it may be: to anything, or as if a program had written it so.

@@ -3,7 +3,7 @@
 
 use steadyio_store::error::StoreError;
 use steadyio_store::repair::{Plan, plan};
-use steadyio_store::store::Store;
+use steadyio_store::store::{Store, StoreOptions};
 
 use crate::disk::Disk;
 use crate::model::{noise, shown};
@@ -46,6 +46,21 @@ fn a_superblock_is_written_again_from_its_copy_and_the_other_way_round() {
             image[at..][damage.clone()].iter_mut().for_each(|byte| *byte ^= 0x10);
             assert_eq!(repaired(image), expected());
         }
+    }
+}
+
+#[test]
+fn records_are_recognized_without_a_superblock_at_any_usual_alignment() {
+    for blocks in [1, 3, 6, 21, 63] {
+        let align_bytes = Some((blocks * BLOCK) as u64);
+        let options = StoreOptions { align_bytes, extents_max: 4, log_blocks: 1 };
+        let disk = Disk::blocks(6 * blocks + 1);
+        Store::create(disk.clone(), &options).unwrap();
+        let mut image = disk.contents();
+        image.resize(image.len() + BLOCK, 0);
+        image[..BLOCK].fill(0);
+        let opened = Store::open_to_read(Disk::new(image));
+        assert!(matches!(opened, Err(StoreError::OnlyRecords)), "{blocks}: {opened:?}");
     }
 }
 
