@@ -4,12 +4,17 @@
 //! A struct begins with its size in the version with which the program was compiled, so either side
 //! can be older than the other. Fields that an older library does not know must be 0, the default.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::ptr;
 use std::slice;
 
 use crate::status::{Error, Status};
+
+/// No struct of any version has this size.
+const STRUCT_BYTES_MAX: usize = 64 << 10;
 
 /// A struct of the header.
 ///
@@ -57,10 +62,12 @@ pub unsafe fn set<T>(
 }
 
 fn check_size<T: CStruct>(name: &'static str, struct_bytes: usize) -> Result<(), Error> {
-    if struct_bytes >= T::BYTES_MIN {
-        return Ok(());
-    }
-    let reason = format!("must be at least {}: sizeof(struct {})", T::BYTES_MIN, T::NAME);
+    let reason = match struct_bytes {
+        // A size that was never set would be read past the struct's end.
+        STRUCT_BYTES_MAX.. => format!("must be sizeof(struct {}), {}", T::NAME, T::BYTES_MIN),
+        _ if struct_bytes >= T::BYTES_MIN => return Ok(()),
+        _ => format!("must be at least {}: sizeof(struct {})", T::BYTES_MIN, T::NAME),
+    };
     Err(Error::invalid(&format!("{name}->struct_bytes"), struct_bytes, &reason))
 }
 
@@ -158,4 +165,20 @@ pub unsafe fn string(name: &'static str, pointer: *const c_char) -> Result<Optio
         Ok(text) => Ok(Some(text.to_string())),
         Err(_) => Err(Error::new(Status::Invalid, format!("{name} = {bytes:?}: must be UTF-8"))),
     }
+}
+
+/// A file name, which need not be UTF-8; None if it is NULL.
+///
+/// # Safety
+/// As [`string`].
+pub unsafe fn path(name: &'static str, pointer: *const c_char) -> Result<Option<PathBuf>, Error> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: upheld by the caller.
+    let bytes = unsafe { CStr::from_ptr(pointer) }.to_bytes();
+    if bytes.is_empty() {
+        return Err(Error::invalid(name, "\"\"", "must name a file or directory"));
+    }
+    Ok(Some(OsStr::from_bytes(bytes).into()))
 }

@@ -8,7 +8,7 @@ use std::ptr;
 
 use steadyio_direct::buffer::{Buffer, BufferError, SCRATCH, Use};
 
-use crate::arguments::{reference, set, string};
+use crate::arguments::{path, reference, set};
 use crate::status::{Error, Status, guard};
 
 const BUFFER: &str = "a buffer of steadyio_buffer_from_fd()";
@@ -62,11 +62,11 @@ pub unsafe extern "C" fn steadyio_buffer_from_fd(
         // SAFETY: upheld by the caller.
         unsafe { set("buffer", buffer, ptr::null_mut)? };
         // SAFETY: upheld by the caller.
-        let target = unsafe { string("target", target)? };
+        let target = unsafe { path("target", target)? };
         // SAFETY: not negative, and the caller keeps it open meanwhile.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-        let target = target.as_deref().unwrap_or(SCRATCH);
-        let made = BufferHandle::new(Buffer::from_fd(fd, bytes, Path::new(target))?);
+        let target = target.as_deref().unwrap_or(Path::new(SCRATCH));
+        let made = BufferHandle::new(Buffer::from_fd(fd, bytes, target)?);
         // SAFETY: upheld by the caller.
         unsafe { set("buffer", buffer, || Box::into_raw(Box::new(made)))? };
         Ok(Status::Ok)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configuration as structs of C. A field that is 0 or NULL has its default.
 
-use std::ffi::{CStr, OsStr, c_char, c_void};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{c_char, c_void};
 use std::path::PathBuf;
 use std::slice;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use steadyio_recorder::config::{
 };
 use steadyio_recorder::mcap::compression::Compression;
 
-use crate::arguments::{CStruct, bytes_of, string};
+use crate::arguments::{CStruct, bytes_of, path, string};
 use crate::status::Error;
 
 const NO_LOCK: u32 = 1;
@@ -121,7 +120,10 @@ impl CConfig {
         let on_failure = [OnFailure::Wait, OnFailure::Exit];
         Ok(RecorderConfig {
             // SAFETY: upheld by the caller.
-            dir: unsafe { path("config->dir", self.dir)? },
+            dir: unsafe { path("config->dir", self.dir)? }.ok_or_else(|| {
+                let reason = "must be the directory of the recording";
+                Error::invalid("config->dir", "NULL", reason)
+            })?,
             // SAFETY: upheld by the caller.
             profile: unsafe { string("config->profile", self.profile)? }.unwrap_or_default(),
             channels: Vec::new(),
@@ -155,11 +157,8 @@ impl CConfig {
     /// # Safety
     /// `control_socket` is NULL or a string.
     pub unsafe fn control_socket(&self) -> Result<Option<PathBuf>, Error> {
-        if self.control_socket.is_null() {
-            return Ok(None);
-        }
         // SAFETY: upheld by the caller.
-        unsafe { path("config->control_socket", self.control_socket) }.map(Some)
+        unsafe { path("config->control_socket", self.control_socket) }
     }
 
     fn retention(&self) -> Result<Retention, Error> {
@@ -190,19 +189,6 @@ impl CConfig {
             compression: one_of("config->compression", self.compression, &compressions)?,
         })
     }
-}
-
-/// A file name, which need not be UTF-8.
-unsafe fn path(name: &'static str, pointer: *const c_char) -> Result<PathBuf, Error> {
-    if pointer.is_null() {
-        return Err(Error::invalid(name, "NULL", "must be the directory of the recording"));
-    }
-    // SAFETY: upheld by the caller.
-    let bytes = unsafe { CStr::from_ptr(pointer) }.to_bytes();
-    if bytes.is_empty() {
-        return Err(Error::invalid(name, "\"\"", "must name a file or directory"));
-    }
-    Ok(OsStr::from_bytes(bytes).into())
 }
 
 impl CChannelConfig {

@@ -184,6 +184,16 @@ impl<S: Storage> Store<S> {
         extents
     }
 
+    /// The extent with the lowest id from `from_id` on, with staged changes.
+    pub fn next_extent(&self, from_id: u64) -> Option<(u64, Extent)> {
+        let mut durable = self.current.extents.range(from_id..);
+        let unchanged = durable.find(|(id, _)| !self.staged.contains_key(id));
+        let unchanged = unchanged.map(|(id, extent)| (*id, *extent));
+        let mut staged = self.staged.range(from_id..);
+        let staged = staged.find_map(|(id, staged)| Some((*id, *staged.extent()?)));
+        unchanged.into_iter().chain(staged).min_by_key(|(id, _)| *id)
+    }
+
     pub fn free(&self) -> Free {
         self.places().free()
     }

@@ -5,6 +5,7 @@ use std::mem::size_of;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
+use steadyio_direct::disk::DiskError;
 use steadyio_store::AlignedBuffer;
 use steadyio_store::error::StoreError;
 use steadyio_store::storage::file::{Access, FileStorage, OpenError};
@@ -27,6 +28,7 @@ impl From<OpenError> for Error {
             | OpenError::Regions { .. }
             | OpenError::Blocks { .. }
             | OpenError::NoBlockDevice { .. }
+            | OpenError::Namespace(DiskError::Region(_) | DiskError::NoParts { .. })
             | OpenError::Device(_) => Status::Invalid,
             OpenError::InUse { .. } | OpenError::Locked { .. } | OpenError::Holds { .. } => {
                 Status::State
@@ -104,8 +106,10 @@ impl StoreHandle {
     }
 
     pub fn next(&self, from_id: u64) -> Result<CExtent, Error> {
-        let id = self.lock()?.extents().range(from_id..).next().map(|(&id, _)| id);
-        id.map_or(Err(StoreError::Missing(from_id).into()), |id| self.extent(id))
+        // Under one lock: another thread may delete the extent.
+        let store = self.lock()?;
+        let (id, extent) = store.next_extent(from_id).ok_or(StoreError::Missing(from_id))?;
+        Ok(CExtent::new(id, &extent, store.load_commands(id)?))
     }
 
     pub fn stats(&self) -> Result<CStoreStats, Error> {

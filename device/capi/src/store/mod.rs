@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::slice;
 
-use crate::arguments::{bytes_of, input, output, reference, set, string};
+use crate::arguments::{self, bytes_of, input, output, reference, set};
 use crate::status::{Error, Status, guard};
 
 use self::handle::StoreHandle;
@@ -22,12 +22,11 @@ const STORE: &str = "a store of steadyio_store_open()";
 /// The path of a device or file.
 ///
 /// # Safety
-/// As [`string`].
+/// As [`arguments::path`].
 unsafe fn path(pointer: *const c_char) -> Result<PathBuf, Error> {
     // SAFETY: upheld by the caller.
-    let text = unsafe { string("path", pointer)? };
-    let missing = || Error::invalid("path", "NULL", "must be a device or a file");
-    text.map(PathBuf::from).ok_or_else(missing)
+    let path = unsafe { arguments::path("path", pointer)? };
+    path.ok_or_else(|| Error::invalid("path", "NULL", "must be a device or a file"))
 }
 
 /// See `steadyio_store.h`.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The C interface of the store: its example, and what C programs get wrong.
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, OsStr, c_int};
 use std::fs::File;
 use std::mem::size_of;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 use std::ptr::{null, null_mut};
@@ -123,6 +124,45 @@ fn contents_go_in_and_come_out() {
 }
 
 #[test]
+fn a_path_need_not_be_text_but_is_not_empty() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = [dir.path().as_os_str().as_bytes(), b"/\xff"].concat();
+    File::create(OsStr::from_bytes(&bytes)).unwrap().set_len(4 << 20).unwrap();
+    let store = create(&CString::new(bytes).unwrap());
+    let mut other = null_mut();
+    // SAFETY: valid pointers.
+    unsafe {
+        steadyio_store_close(store);
+        let opened = steadyio_store_open(c"".as_ptr(), 0, &mut other);
+        refused(opened, Status::Invalid, "path = \"\": must name a file or directory");
+    }
+}
+
+#[test]
+fn the_next_extent_is_found_while_others_are_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = create(&file(dir.path(), 4 << 20));
+    let shared = store.expose_provenance();
+    // SAFETY: valid pointers, and the store is closed at the end.
+    unsafe {
+        assert_eq!(steadyio_store_add(store, 9, &extent_options(1)), 0, "{}", said());
+        let changes = std::thread::spawn(move || {
+            let store = std::ptr::with_exposed_provenance(shared);
+            for _ in 0..20_000 {
+                assert_eq!(steadyio_store_add(store, 5, &extent_options(1)), 0);
+                assert_eq!(steadyio_store_delete(store, 5), 0);
+            }
+        });
+        let mut extent = CExtent { struct_bytes: size_of::<CExtent>(), ..CExtent::default() };
+        while !changes.is_finished() {
+            assert_eq!(steadyio_store_next(store, 0, &mut extent), 0, "{}", said());
+        }
+        changes.join().unwrap();
+        steadyio_store_close(store);
+    }
+}
+
+#[test]
 fn wrong_arguments_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), 3 << 20);
@@ -136,12 +176,17 @@ fn wrong_arguments_are_named() {
         refused(steadyio_store_load(null(), 1, null_mut(), 0, null_mut()), Status::Invalid, need);
         refused(steadyio_store_open(null(), 0, &mut store), Status::Invalid, "path = NULL");
         refused(steadyio_store_open(path.as_ptr(), 4, &mut store), Status::Invalid, "flags = 4");
+        let part = steadyio_store_open(c"/dev/null@x".as_ptr(), 0, &mut store);
+        refused(part, Status::Invalid, "what follows @ must be a partition");
         refused(steadyio_store_open(path.as_ptr(), 0, &mut store), Status::StoreNone, "no store");
         let small = CStoreOptions { align_bytes: 1 << 20, ..options() };
         let made = steadyio_store_create(path.as_ptr(), &small, &mut store);
         refused(made, Status::Invalid, "are too few");
         let made = steadyio_store_create(path.as_ptr(), &options(), null_mut());
         refused(made, Status::Invalid, "store = NULL: must be where to store the result");
+        let unset = CStoreOptions { struct_bytes: usize::MAX, ..options() };
+        let made = steadyio_store_create(path.as_ptr(), &unset, &mut store);
+        refused(made, Status::Invalid, "must be sizeof(struct steadyio_store_options)");
         steadyio_store_close(null_mut());
     }
     let store = create(&path);

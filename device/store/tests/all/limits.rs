@@ -108,6 +108,26 @@ fn so_many_extents_as_were_asked_for() {
 }
 
 #[test]
+fn each_extent_is_the_next_one_of_another() {
+    let mut store = store(30);
+    for id in [3, 5, 7, u64::MAX] {
+        store.create_extent(id, &once(1)).unwrap();
+    }
+    store.flush().unwrap();
+    store.delete(3).unwrap();
+    store.delete(7).unwrap();
+    for id in [0, 6] {
+        store.create_extent(id, &once(1)).unwrap();
+    }
+    store.write(5, &noise(1, 1)[..1]).unwrap();
+    let after = |id: u64| store.next_extent(id).map(|(id, _)| id);
+    assert_eq!([0, 1, 5, 6, 7].map(after), [0, 5, 5, 6, u64::MAX].map(Some));
+    assert_eq!(store.next_extent(5).unwrap().1, store.extent(5).unwrap());
+    store.delete(u64::MAX).unwrap();
+    assert_eq!(store.next_extent(7), None);
+}
+
+#[test]
 fn extents_lie_on_units_of_the_alignment() {
     let align_bytes = 3 * BLOCK_BYTES;
     let options = StoreOptions { align_bytes: Some(align_bytes), extents_max: 5, log_blocks: 1 };
