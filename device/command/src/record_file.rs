@@ -11,13 +11,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, OFlags, access, fcntl_setfl};
+use rustix::fs::{Access, OFlags, access, fcntl_setfl, major, minor};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 /// The time to wait for the reader of a FIFO, which is often started at the same time.
 const READER_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The classes of character devices that hold data.
+const CLASSES: [&str; 2] = ["chardisk", "nvme-generic"];
 
 #[derive(Debug)]
 pub enum RecordFile {
@@ -36,9 +38,12 @@ impl Place {
         let is_link = path.is_symlink();
         let path = match fs::metadata(path) {
             Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            Ok(found) if !found.is_file() || leads_through_proc(path) => {
-                return Ok(Place::WrittenInto);
+            Ok(_) if leads_through_proc(path) => return Ok(Place::WrittenInto),
+            Ok(found) if is_storage(&found) => {
+                let text = "is a storage device, whose contents would be lost: name a file";
+                return Err(io::Error::other(text));
             }
+            Ok(found) if !found.is_file() => return Ok(Place::WrittenInto),
             Ok(_) if is_link => path.canonicalize()?,
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_link => {
                 return Err(io::Error::other("is a link to a file that does not exist"));
@@ -73,6 +78,16 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
         (Err(_), Err(_)) => place(one).is_some_and(|one| Some(one) == place(other)),
         _ => false,
     }
+}
+
+/// Whether it is a block device, or a character device that programs write to like one.
+fn is_storage(file: &Metadata) -> bool {
+    let (kind, number) = (file.file_type(), file.rdev());
+    let link = format!("/sys/dev/char/{}:{}/subsystem", major(number), minor(number));
+    let is_class = |class: PathBuf| {
+        CLASSES.iter().any(|name| class.file_name().is_some_and(|own| own == *name))
+    };
+    kind.is_block_device() || kind.is_char_device() && fs::read_link(link).is_ok_and(is_class)
 }
 
 /// Whether the path is an open file of a process, such as /dev/stdout. A file that a shell opened

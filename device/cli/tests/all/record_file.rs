@@ -12,7 +12,7 @@ use std::thread;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use rustix::process::geteuid;
-use steadyio_testing::skip;
+use steadyio_testing::{LoopDisk, skip};
 use tempfile::TempDir;
 
 use crate::common::stderr;
@@ -154,6 +154,15 @@ fn a_regular_file_is_replaced_when_the_record_is_complete() {
     old.read_to_string(&mut kept).unwrap();
     assert_eq!(kept, "old", "written in place");
     assert_eq!(fs::read_to_string(&path).unwrap(), expected(&dir));
+}
+
+#[test]
+fn a_storage_device_is_refused() {
+    let Some(disk) = LoopDisk::new(1, &[]) else { return };
+    let output = trace(Path::new(&disk.node)).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let says = format!("--spans {}: is a storage device", disk.node);
+    assert!(stderr(&output).contains(&says), "{}", stderr(&output));
 }
 
 #[test]
