@@ -15,7 +15,7 @@ use steadyio_recorder::mcap::private::Identity;
 use steadyio_recorder::mcap::reading::life;
 
 use crate::exit::{Failure, Status};
-use crate::output::print;
+use crate::output::{print, print_done};
 use crate::quantity::duration;
 use crate::table;
 
@@ -103,7 +103,7 @@ fn keep(name: &str, control: &Path, last: Duration, as_json: bool) -> Result<Sta
     let kept: Kept = serde_json::from_value(answer.clone())
         .context("the recorder is of another version")
         .map_err(Failure::with(Status::Failed))?;
-    print(&if as_json { format!("{answer:#}\n") } else { format!("{kept}\n") })?;
+    print_done(&if as_json { format!("{answer:#}\n") } else { format!("{kept}\n") });
     Ok(if kept.is_whole() { Status::Done } else { Status::Flawed })
 }
 
@@ -121,7 +121,7 @@ fn release(dir: &Path, name: &str) -> anyhow::Result<()> {
 
 fn tell_released(name: &str, answer: &Value, as_json: bool) -> Result<Status, Failure> {
     let text = format!("incident {name}: released\n");
-    print(&if as_json { format!("{answer:#}\n") } else { text })?;
+    print_done(&if as_json { format!("{answer:#}\n") } else { text });
     Ok(Status::Done)
 }
 

@@ -25,7 +25,7 @@ use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::recover::{ChannelFound, Contents, State};
 
 use crate::exit::{Failure, Status};
-use crate::output::print;
+use crate::output::{print, print_done};
 use crate::progress::Pace;
 use crate::table;
 
@@ -81,10 +81,14 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let outcomes = if arguments.dry_run { each(paths, examine) } else { each(paths, recover) };
     let losses = losses(&named, &outcomes);
     drop(locks);
-    if arguments.json {
-        print(&format!("{:#}\n", document(&outcomes, &losses)))?
+    let text = match arguments.json {
+        true => format!("{:#}\n", document(&outcomes, &losses)),
+        false => render(&outcomes),
+    };
+    if arguments.dry_run {
+        print(&text)?
     } else {
-        print(&render(&outcomes))?
+        print_done(&text)
     }
     for said in outcomes.iter().filter_map(trouble) {
         diagnostic!("steady: {said}");

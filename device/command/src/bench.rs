@@ -92,8 +92,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let mut progress = Progress::new();
     let (record, restored) =
         bench.run(&mut |event| progress.event(event)).map_err(bench_failure)?;
-    deliver(&record, out, arguments.json)?;
+    let delivered = deliver(&record, out, arguments.json);
     restored.map_err(Failure::with(Status::Failed))?;
+    delivered?;
     Ok(if record.errors() > 0 || !record.unmet.is_empty() { Status::Flawed } else { Status::Done })
 }
 

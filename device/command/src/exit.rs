@@ -9,6 +9,7 @@ use steadyio_core::diagnostic;
 /// The description for `steady` itself. The meaning of 3 differs, and `with` returns its program's
 /// status.
 pub const HELP: &str = "Exit statuses differ between commands; `steady COMMAND --help` lists them. \
+They say what was changed even if standard output is full; standard error then has the result. \
 `steady examples` lists example workloads, tasks and device profiles.";
 
 pub const BENCH_HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error or invalid \

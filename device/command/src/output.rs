@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use anyhow::anyhow;
+use steadyio_core::diagnostic;
 
 use crate::exit::{Failure, Status};
 
@@ -18,5 +19,13 @@ pub fn print_while_read(text: &str) -> Result<bool, Failure> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::with(Status::Failed)(anyhow!("standard output: {error}"))),
+    }
+}
+
+/// Prints what was changed. If that fails, standard error gets it: the exit status documents the
+/// change, and another one would deny it.
+pub fn print_done(text: &str) {
+    if let Err(failure) = print(text) {
+        diagnostic!("steady: {:#}; this was done:\n{}", failure.source, text.trim_end());
     }
 }

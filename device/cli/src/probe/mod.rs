@@ -24,7 +24,7 @@ use steadyio_probe::place::ProbeError;
 use steadyio_probe::profile::Profile;
 
 use crate::exit::{Failure, Status};
-use crate::output::print;
+use crate::output::{print, print_done};
 use crate::quantity;
 use crate::record_file::RecordFile;
 use measuring::{Lengths, Measuring};
@@ -126,9 +126,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let out = out.map_err(Failure::with(Status::Usage))?;
     match measure(arguments, &device, write.as_ref(), &stop) {
         Ok(profile) => {
-            write_out(&profile, out).map_err(Failure::with(Status::Failed))?;
+            write_out(&profile, arguments.out.as_deref().zip(out))
+                .map_err(Failure::with(Status::Failed))?;
             if arguments.out.is_some() {
-                print(&text::summary(&profile))?;
+                print_done(&text::summary(&profile));
             }
             Ok(Status::Done)
         }
@@ -145,10 +146,10 @@ fn named(path: &Path) -> anyhow::Result<RecordFile> {
     RecordFile::create(path).with_context(|| path.display().to_string())
 }
 
-fn write_out(profile: &Profile, out: Option<RecordFile>) -> anyhow::Result<()> {
+fn write_out(profile: &Profile, out: Option<(&Path, RecordFile)>) -> anyhow::Result<()> {
     let text = toml::to_string(profile)?;
     match out {
-        Some(file) => Ok(file.finish(&text)?),
+        Some((path, file)) => file.finish(&text).with_context(|| path.display().to_string()),
         None => print(&text).map_err(|failure| failure.source),
     }
 }

@@ -46,7 +46,7 @@ use self::signal::IncidentSignal;
 use self::state::StateTeller;
 use crate::bench::record_file;
 use crate::exit::{Failure, Status};
-use crate::output::print;
+use crate::output::{print, print_done};
 
 /// The interval between updates of the live line.
 const LIVE_EVERY: Duration = Duration::from_millis(500);
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return Ok(Status::Done);
     }
     if arguments.prepare {
-        print(&pool::resize(&arguments.pool()?, arguments.json, &stop)?)?;
+        print_done(&pool::resize(&arguments.pool()?, arguments.json, &stop)?);
         return Ok(Status::Done);
     }
     arguments.check_outputs().map_err(Failure::with(Status::Usage))?;
@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         let context = || named_path("--out", arguments.out.as_deref());
         file.finish(&json).with_context(context).map_err(Failure::with(Status::Failed))?;
     }
-    print(&if arguments.json { json } else { result.to_text() })?;
+    print_done(&if arguments.json { json } else { result.to_text() });
     Ok(status(&plan, &result, rejected.load(Ordering::Relaxed)))
 }
 

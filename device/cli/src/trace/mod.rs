@@ -65,13 +65,14 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     };
     let shown = Shown::of(&trace, &question);
     let record = Record::new(&shown);
-    print(&if arguments.json {
+    let printed = print(&if arguments.json {
         record.to_json().map_err(Failure::with(Status::Failed))?
     } else {
         text(&record, arguments.fine)
-    })?;
-    // Last, so that the tables are printed even if a file cannot be written.
+    });
+    // Each of the two even if the other fails.
     files.write(&shown, &record).map_err(Failure::with(Status::Failed))?;
+    printed?;
     Ok(match ended {
         Status::Done if record.is_flawed() => Status::Flawed,
         ended => ended,

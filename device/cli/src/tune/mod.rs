@@ -187,8 +187,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let (report, left) = tune
         .run(&mut |event| progress.event(event))
         .map_err(|error| failure(error, &arguments.spec))?;
-    deliver(&report, out, arguments.json)?;
+    let delivered = deliver(&report, out, arguments.json);
     left.map_err(Failure::with(Status::Failed))?;
+    delivered?;
     let is_whole = report.pick.is_some() && report.confidence.is_enough && report.errors() == 0;
     Ok(if is_whole { Status::Done } else { Status::Flawed })
 }
