@@ -5,17 +5,19 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow, bail, ensure};
 use rustix::fs::FallocateFlags;
 use steadyio_core::device_name::path_of;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_direct::nvme::region::{Part, split};
+use steadyio_store::format::geometry::{ALIGN_BYTES_MAX, EXTENTS_MAX};
+use steadyio_store::storage::BLOCK_BYTES;
 use steadyio_store::storage::file::{Access, FileStorage, OpenError};
 use steadyio_store::store::{Store, StoreOptions};
 
-use super::{failure, interrupted, named};
+use super::{failure, interrupted, named, sync_folder};
 use crate::exit::{Failure, Status};
-use crate::output::print;
+use crate::output::print_done;
 use crate::quantity::size;
 
 #[derive(clap::Args)]
@@ -42,21 +44,25 @@ pub fn run(arguments: &Arguments, stop: &Interrupt) -> Result<Status, Failure> {
     let (node, part) = split(&arguments.device).map_err(Failure::with(Status::Usage))?;
     let node = path_of(&node).map_err(Failure::with(Status::Usage))?;
     let device = if part == Part::Whole { &node } else { &arguments.device };
-    let made = make_file(&node, arguments.size)?;
-    let created = create(arguments, device, stop, made);
+    let options = options(arguments).map_err(Failure::with(Status::Usage))?;
+    let made = make_file(&node, arguments.size, &options)?;
+    let created = create(arguments, device, stop, (made, &options));
     if created.is_err() && made {
         // The file did not exist before.
         let _ = fs::remove_file(device);
     }
     let store = created?;
+    if made {
+        named(&node, sync_folder(&node))?;
+    }
     let free = store.free();
-    print(&format!(
+    print_done(&format!(
         "{}: a store for {} extents, aligned to {} bytes; {} bytes are free\n",
         device.display(),
         store.geometry().extents_max,
         store.geometry().align_bytes,
         free.total_bytes
-    ))?;
+    ));
     Ok(Status::Done)
 }
 
@@ -64,7 +70,7 @@ fn create(
     arguments: &Arguments,
     device: &Path,
     stop: &Interrupt,
-    made: bool,
+    (made, options): (bool, &StoreOptions),
 ) -> Result<Store<FileStorage>, Failure> {
     // A device in use is an error, even with --force.
     let mut storage =
@@ -79,16 +85,23 @@ fn create(
     if stop.requested() {
         return Err(interrupted(device));
     }
-    let options = StoreOptions {
-        align_bytes: arguments.align,
-        extents_max: arguments.extents,
-        ..StoreOptions::default()
-    };
-    Store::create(storage, &options).map_err(failure(device))
+    Store::create(storage, options).map_err(failure(device))
+}
+
+/// The options, within the limits of the format.
+fn options(arguments: &Arguments) -> anyhow::Result<StoreOptions> {
+    let Arguments { align, extents, .. } = *arguments;
+    let is_unit = |align: u64| align > 0 && align % BLOCK_BYTES == 0 && align <= ALIGN_BYTES_MAX;
+    if let Some(align) = align.filter(|align| !is_unit(*align)) {
+        bail!("--align {align}: must be a multiple of {BLOCK_BYTES}, at most {ALIGN_BYTES_MAX}");
+    }
+    let is_allowed = (1..=EXTENTS_MAX).contains(&extents);
+    ensure!(is_allowed, "--extents {extents}: must be 1 to {EXTENTS_MAX}");
+    Ok(StoreOptions { align_bytes: align, extents_max: extents, ..StoreOptions::default() })
 }
 
 /// Makes a file if there is none. Returns whether it did.
-fn make_file(path: &Path, size: Option<u64>) -> Result<bool, Failure> {
+fn make_file(path: &Path, size: Option<u64>, options: &StoreOptions) -> Result<bool, Failure> {
     let usage =
         |text: &str| Err(Failure::with(Status::Usage)(anyhow!("{}: {text}", path.display())));
     match (fs::metadata(path), size) {
@@ -96,6 +109,9 @@ fn make_file(path: &Path, size: Option<u64>) -> Result<bool, Failure> {
             usage("does not exist (--size makes a file)")
         }
         (Err(error), Some(bytes)) if error.kind() == io::ErrorKind::NotFound => {
+            let name = || format!("{}: --size {bytes}", path.display());
+            let fits = options.check_file(bytes).with_context(name);
+            fits.map_err(Failure::with(Status::Usage))?;
             named(path, OpenOptions::new().write(true).create_new(true).open(path))
                 .and_then(|file| {
                     named(path, fill(&file, bytes)).inspect_err(|_| {

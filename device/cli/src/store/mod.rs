@@ -9,21 +9,25 @@ mod repair;
 mod report;
 mod transfer;
 
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use clap::Subcommand;
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_store::error::StoreError;
+use steadyio_store::format::records::ENTRIES_MAX;
 use steadyio_store::storage::file::{Access, FileStorage};
 use steadyio_store::store::Store;
 
 use crate::exit::{Failure, Status};
-use crate::output::print;
+use crate::output::print_done;
 
-const HELP: &str = "Exit status: 0 success; 1 failure or rejection (nothing was changed); 2 usage \
-error; 3 damage found (check, repair --check); 130 interrupted (the store is unchanged).";
+const HELP: &str = "Exit status: 0 success; 1 failure or rejection (nothing was changed, except that \
+an error of the device may leave the contents from before or after); 2 usage error; 3 damage found \
+(check, repair --check); 130 interrupted (the store is unchanged).";
 
 /// Store data in numbered, contiguous extents of a device, without a file system
 ///
@@ -122,13 +126,35 @@ fn warn(device: &Path, store: &Store<FileStorage>) {
 }
 
 fn delete(device: &Path, ids: &[u64]) -> Result<Status, Failure> {
+    check_count(ids.len()).map_err(Failure::with(Status::Usage))?;
+    let mut different = BTreeSet::new();
+    if let Some(id) = ids.iter().find(|id| !different.insert(**id)) {
+        return Err(Failure::with(Status::Usage)(anyhow!("ID {id}: is there twice")));
+    }
     let mut store = open_to_change(device)?;
     for id in ids {
         store.delete(*id).map_err(failure(device))?;
     }
     store.flush().map_err(failure(device))?;
     let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
-    print(&format!("deleted: {}\n", ids.join(", "))).map(|()| Status::Done)
+    print_done(&format!("deleted: {}\n", ids.join(", ")));
+    Ok(Status::Done)
+}
+
+/// Checks that so many extents can become durable together.
+fn check_count(extents: usize) -> anyhow::Result<()> {
+    ensure!(
+        extents <= ENTRIES_MAX,
+        "{extents} extents: must be at most {ENTRIES_MAX}, which become durable together (use \
+         several commands)"
+    );
+    Ok(())
+}
+
+/// Makes the name of a new file durable, which a flush of its contents need not do.
+fn sync_folder(file: &Path) -> std::io::Result<()> {
+    let real = file.canonicalize()?;
+    real.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 /// Adds the file of an argument to an error.

@@ -12,7 +12,7 @@ use steadyio_store::storage::file::{Access, FileStorage, OpenError};
 
 use super::failure;
 use crate::exit::{Failure, Status};
-use crate::output::print;
+use crate::output::{print, print_done};
 use crate::progress::Pace;
 
 #[derive(clap::Args)]
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments, stop: &Interrupt) -> Result<Status, Failure> {
     }
     check_place(arguments, &plan, &mut storage)?;
     plan.carry_out(&mut storage).map_err(failure(device))?;
-    print(&format!("{name}: {plan}: the damaged one was written again\n"))?;
+    print_done(&format!("{name}: {plan}: the damaged one was written again\n"));
     Ok(Status::Done)
 }
 

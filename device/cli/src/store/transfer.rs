@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady store put` and `get`: copies between files and extents.
 
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use serde_json::json;
 use steadyio_core::diagnostic;
 use steadyio_core::interrupt::Interrupt;
@@ -19,10 +21,10 @@ use steadyio_store::storage::file::FileStorage;
 use steadyio_store::storage::{BLOCK_BYTES, Commands};
 use steadyio_store::store::{ExtentOptions, Store};
 
-use super::{failure, interrupted, named, open_to_change, open_to_read};
+use super::{check_count, failure, interrupted, named, open_to_change, open_to_read, sync_folder};
 use crate::destination::{check_output, is_standard_output, standard_output};
 use crate::exit::{Failure, Status};
-use crate::output::print;
+use crate::output::print_done;
 use crate::progress::Pace;
 use crate::quantity::size;
 use crate::record_file::RecordFile;
@@ -42,7 +44,7 @@ pub struct Put {
     /// Number of an extent and its input file, or - for standard input; several pairs become durable
     /// together
     #[arg(value_names = ["ID", "FILE"], required = true, num_args = 2..)]
-    pairs: Vec<String>,
+    pairs: Vec<OsString>,
     /// Capacity of a new extent [default: the length of FILE]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<u64>,
@@ -185,25 +187,28 @@ pub fn put(arguments: &Put, stop: &Interrupt) -> Result<Status, Failure> {
     store.flush().map_err(failure(device))?;
     done.device += began.elapsed();
     done.commands = store.commands().since(before);
-    print(&if arguments.json { done.json() } else { done.text() })?;
+    print_done(&if arguments.json { done.json() } else { done.text() });
     Ok(Status::Done)
 }
 
 /// The pairs of a number and a readable file.
-fn inputs(words: &[String]) -> Result<Vec<Input>, Failure> {
+fn inputs(words: &[OsString]) -> Result<Vec<Input>, Failure> {
     let usage = |text: String| Failure::with(Status::Usage)(anyhow!(text));
-    if words.len() % 2 != 0 {
-        return Err(usage(format!("{}: a number without a file", words[words.len() - 1])));
+    let pairs = words.chunks_exact(2);
+    if let [last] = pairs.remainder() {
+        return Err(usage(format!("{}: a number without a file", last.to_string_lossy())));
     }
-    let mut inputs: Vec<Input> = Vec::with_capacity(words.len() / 2);
-    for pair in words.chunks_exact(2) {
-        let (Ok(id), file) = (pair[0].parse(), PathBuf::from(&pair[1])) else {
-            return Err(usage(format!("ID {}: must be a number of 0 to {}", pair[0], u64::MAX)));
+    check_count(pairs.len()).map_err(Failure::with(Status::Usage))?;
+    let mut inputs: Vec<Input> = Vec::with_capacity(pairs.len());
+    for pair in pairs {
+        let (id, file) = (pair[0].to_string_lossy(), PathBuf::from(&pair[1]));
+        let Ok(id) = id.parse() else {
+            return Err(usage(format!("ID {id}: must be a number of 0 to {}", u64::MAX)));
         };
         let (source, length) = source(&file)?;
         let is_same = |input: &Input| length.is_none() && same_file(&input.source, &source);
         if inputs.iter().any(|input| input.id == id || is_same(input)) {
-            return Err(usage(format!("{id} {}: is there twice", pair[1])));
+            return Err(usage(format!("{id} {}: is there twice", file.display())));
         }
         inputs.push(Input { id, file, source, length });
     }
@@ -221,7 +226,10 @@ fn source(file: &Path) -> Result<(File, Option<u64>), Failure> {
     if file == Path::new(STANDARD) {
         return Ok((named(file, io::stdin().as_fd().try_clone_to_owned())?.into(), None));
     }
-    let opened = named(file, File::open(file))?;
+    // With O_NONBLOCK, because Ctrl-C would not end the open of a FIFO without a writer.
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+    let opened = named(file, options.open(file))?;
     let found = named(file, opened.metadata())?;
     if found.is_dir() {
         return named(file, Err(io::ErrorKind::IsADirectory.into()));
@@ -232,7 +240,7 @@ fn source(file: &Path) -> Result<(File, Option<u64>), Failure> {
 /// The extent, which exists or is made now.
 fn prepare(arguments: &Put, store: &mut Store<FileStorage>, input: &Input) -> Result<(), Failure> {
     let Put { device, size, twice, no_checksum, .. } = arguments;
-    let Input { id, length, .. } = input;
+    let Input { id, file, length, .. } = input;
     match (store.extent(*id), size.or(*length)) {
         (Ok(_), _) if size.is_some() || *twice || *no_checksum => {
             Err(Failure::with(Status::Usage)(anyhow!(
@@ -252,6 +260,10 @@ fn prepare(arguments: &Put, store: &mut Store<FileStorage>, input: &Input) -> Re
             "{}: extent {id} does not exist (--size makes one with that much room)",
             device.display()
         ))),
+        (Err(_), Some(0)) => Err(Failure::with(Status::Usage)(match size {
+            Some(_) => anyhow!("--size 0: must be at least 1"),
+            None => anyhow!("{}: is empty (--size gives extent {id} room)", file.display()),
+        })),
         (Err(_), Some(bytes)) => {
             let options = ExtentOptions { bytes, twice: *twice, checked: !no_checksum };
             store.create_extent(*id, &options).map_err(failure(device))
@@ -302,11 +314,15 @@ fn fill(source: &mut File, buffer: &mut [u8], stop: &Interrupt) -> io::Result<us
         match source.read(&mut buffer[filled..]) {
             Ok(0) => break,
             Ok(bytes) => filled += bytes,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
         }
     }
     Ok(filled)
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
 pub fn get(arguments: &Get, stop: &Interrupt) -> Result<Status, Failure> {
@@ -329,14 +345,16 @@ pub fn get(arguments: &Get, stop: &Interrupt) -> Result<Status, Failure> {
         let out = named(file, RecordFile::create(file))?;
         let load = |out: &mut io::BufWriter<&mut File>| read(arguments, &mut store, out, stop);
         let loaded = if arguments.sync { out.fill(load) } else { out.fill_unsynced(load) };
-        loaded.map_err(Broken::into_failure)?
+        let transfer = loaded.map_err(Broken::into_failure)?;
+        if arguments.sync && file.is_file() {
+            named(file, sync_folder(file))?;
+        }
+        transfer
     };
-    match (to_standard, json) {
-        (true, _) => Ok(()),
-        (_, true) => print(&transfer.json()),
-        (_, false) => print(&transfer.text()),
+    if !to_standard {
+        print_done(&if *json { transfer.json() } else { transfer.text() });
     }
-    .map(|()| Status::Done)
+    Ok(Status::Done)
 }
 
 /// The reason why copying ended early, for an error that also names the file.

@@ -18,6 +18,7 @@ mod examples;
 mod export;
 mod export_ros2;
 mod export_stream;
+mod full_output;
 mod losses;
 mod manual;
 mod model;

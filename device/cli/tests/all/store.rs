@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -443,4 +444,133 @@ fn a_pipe_is_the_input_of_one_extent() {
     let place = Place::new(1);
     let said = refused(2, &["put", &place.store, "1", "-", "2", "/dev/stdin", "--size=4K"]);
     assert!(said.contains("2 /dev/stdin: is there twice"), "{said}");
+}
+
+/// So many pairs of a number and the same file.
+fn pairs(count: u64, file: &str) -> Vec<String> {
+    (1..=count).flat_map(|id| [id.to_string(), file.to_string()]).collect()
+}
+
+#[test]
+fn a_command_changes_84_extents_and_no_more() {
+    let place = Place::new(10);
+    let many = place.at("many").to_str().unwrap().to_string();
+    good(&["create", &many, "--size=4M", "--align=4K", "--extents=100"]);
+    let put = |count| pairs(count, &place.file);
+    let words =
+        |command: &str, more: Vec<String>| [vec![command.into(), many.clone()], more].concat();
+    let run = |words: Vec<String>| steady(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let ids = |count: u64| (1..=count).map(|id| id.to_string()).collect();
+    for command in [words("put", put(85)), words("delete", ids(85))] {
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.starts_with("steady: 85 extents: must be at most 84"), "{said}");
+    }
+    assert_eq!(run(words("put", put(84))).status.code(), Some(0));
+    // Those that are there and a new one.
+    assert_eq!(run(words("put", vec!["85".into(), place.file.clone()])).status.code(), Some(0));
+    assert_eq!(run(words("delete", ids(84))).status.code(), Some(0));
+    assert!(good(&["list", &many]).contains("1 of 100 extents"));
+    assert!(refused(2, &["delete", &many, "85", "85"]).contains("ID 85: is there twice"));
+}
+
+#[test]
+fn an_option_of_create_is_named_before_anything_is_made() {
+    let place = Place::new(10);
+    let new = place.at("new").to_str().unwrap().to_string();
+    for (arguments, says) in [
+        (&["--size=0"][..], "--size 0: 0 bytes are too few"),
+        (&["--size=18446744073709551615"], "--size 18446744073709551615: "),
+        (&["--size=1G", "--align=0"], "--align 0: must be a multiple of 4096, at most 1073741824"),
+        (&["--size=1G", "--align=5000"], "--align 5000: must be a multiple of 4096"),
+        (&["--size=1G", "--align=18446744073709551615"], "--align 18446744073709551615: must be"),
+        (&["--size=1G", "--extents=0"], "--extents 0: must be 1 to 65536"),
+        (&["--size=1G", "--extents=65537"], "--extents 65537: must be 1 to 65536"),
+    ] {
+        let said = refused(2, &[&["create", &new][..], arguments].concat());
+        assert!(said.contains(says), "{says} is not in: {said}");
+        assert_eq!(place.names(), ["contents", "store"]);
+    }
+}
+
+#[test]
+fn a_new_extent_has_room() {
+    let place = Place::new(0);
+    let (store, file) = (place.store.as_str(), place.file.as_str());
+    let said = refused(2, &["put", store, "1", file]);
+    assert!(said.contains(&format!("{file}: is empty (--size gives extent 1 room)")), "{said}");
+    let said = refused(2, &["put", store, "1", file, "--size=0"]);
+    assert!(said.contains("--size 0: must be at least 1"), "{said}");
+    good(&["put", store, "1", file, "--size=1"]);
+}
+
+#[test]
+fn a_file_name_need_not_be_text() {
+    let place = Place::new(9_000);
+    let name = place.dir.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
+    fs::rename(&place.file, &name).unwrap();
+    let mut steady = Command::new(env!("CARGO_BIN_EXE_steady"));
+    let output = steady.args(["store", "put", &place.store, "1"]).arg(&name).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(self::steady(&["get", &place.store, "1", "-"]).stdout, contents(9_000));
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_the_writer_of_a_pipe() {
+    let place = Place::new(9_000);
+    let fifo = place.at("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(["store", "put", &place.store, "1", fifo.to_str().unwrap(), "--size=8K"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while child.try_wait().unwrap().is_none() && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // A writer is waited for.
+    let put = Command::new(env!("CARGO_BIN_EXE_steady"))
+        .args(["store", "put", &place.store, "1", fifo.to_str().unwrap(), "--size=9K"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    fs::write(&fifo, contents(9_000)).unwrap();
+    let output = put.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(steady(&["get", &place.store, "1", "-"]).stdout, contents(9_000));
+}
+
+#[test]
+fn a_part_of_a_block_device_is_not_taken_for_all_of_it() {
+    let Some(disk) = LoopDisk::new(8, &[]) else { return };
+    for part in ["p2", "0+4M"] {
+        let name = format!("{}@{part}", disk.node);
+        for arguments in [&["create", &name, "--force"][..], &["check", &name]] {
+            let said = refused(1, arguments);
+            let says = format!("{}: @ names a part of an NVMe namespace", disk.node);
+            assert!(said.contains(&says), "{said}");
+        }
+    }
+    assert!(fs::read(&disk.backing).unwrap().iter().all(|&byte| byte == 0));
+}
+
+/// Opening one may have an effect: this one fails where there is no terminal.
+#[test]
+fn another_driver_s_device_is_not_opened() {
+    for (arguments, says) in [
+        (&["store", "check"][..], "must be a block device, a /dev/chardiskN"),
+        (&["direct", "info"], "not a chario card"),
+        (&["direct", "write", "/dev/tty"], "not a chario card"),
+    ] {
+        let mut command = Command::new("setsid");
+        command.arg("--wait").arg(env!("CARGO_BIN_EXE_steady")).args(arguments);
+        let last = if arguments.len() == 3 { "/etc/passwd" } else { "/dev/tty" };
+        let output = command.arg(last).stdin(Stdio::null()).output().unwrap();
+        assert!(stderr(&output).contains(says), "{arguments:?}: {}", stderr(&output));
+    }
 }

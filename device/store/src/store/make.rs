@@ -8,7 +8,7 @@ use steadyio_core::memory::AlignedBuffer;
 
 use super::{Store, StoreOptions};
 use crate::error::{StoreError, io_error};
-use crate::format::geometry::Geometry;
+use crate::format::geometry::{Geometry, GeometryError};
 use crate::format::records::{self, Head};
 use crate::format::{BLOCK, StoreId, superblock};
 use crate::storage::{BLOCK_BYTES, Storage};
@@ -23,20 +23,32 @@ impl<S: Storage> Store<S> {
     /// Makes an empty store over the present contents, which the caller must have checked.
     pub fn create(mut storage: S, options: &StoreOptions) -> Result<Store<S>, StoreError> {
         let limits = storage.limits();
-        let preferred = match limits.erase_bytes {
-            0 => ALIGN_BYTES,
-            bytes => bytes.next_multiple_of(BLOCK_BYTES),
-        };
-        let geometry = Geometry {
-            id: new_id().map_err(io_error("/dev/urandom"))?,
-            store_bytes: limits.size_bytes - limits.size_bytes % BLOCK_BYTES,
-            align_bytes: options.align_bytes.unwrap_or(preferred),
-            extents_max: options.extents_max,
-            log_blocks: options.log_blocks,
-        };
+        let id = new_id().map_err(io_error("/dev/urandom"))?;
+        let geometry = options.geometry(id, limits.size_bytes, limits.erase_bytes);
         geometry.check()?;
         write_empty(&mut storage, &geometry).map_err(io_error("making the store"))?;
         Store::open(storage)
+    }
+}
+
+impl StoreOptions {
+    /// Whether a store can be made in a file of this size.
+    pub fn check_file(&self, bytes: u64) -> Result<(), GeometryError> {
+        self.geometry(StoreId::default(), bytes, 0).check()
+    }
+
+    fn geometry(&self, id: StoreId, size_bytes: u64, erase_bytes: u64) -> Geometry {
+        let preferred = match erase_bytes {
+            0 => ALIGN_BYTES,
+            bytes => bytes.next_multiple_of(BLOCK_BYTES),
+        };
+        Geometry {
+            id,
+            store_bytes: size_bytes - size_bytes % BLOCK_BYTES,
+            align_bytes: self.align_bytes.unwrap_or(preferred),
+            extents_max: self.extents_max,
+            log_blocks: self.log_blocks,
+        }
     }
 }
 
