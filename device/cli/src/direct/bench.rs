@@ -140,6 +140,7 @@ fn part(arguments: &Arguments, disk: &Disk) -> anyhow::Result<(u64, u64)> {
     let (start, rest) = super::rest(disk, arguments.offset, writes);
     let bytes = arguments.bytes.unwrap_or(rest);
     super::check_range(disk, &arguments.device, (start, bytes), writes)?;
+    ensure!(bytes > 0, "--offset {start}, 0 bytes: there is nothing to measure (see --bytes)");
     Ok((start, bytes))
 }
 
@@ -147,7 +148,7 @@ fn check_size((key, size): (&str, u64), disk: &Disk, range_bytes: u64) -> anyhow
     let unit = disk.block_bytes;
     ensure!(
         size > 0 && size % unit == 0 && size <= BYTES_MAX.min(range_bytes),
-        "{key} {size}: must be a multiple of the device's {unit} bytes, up to {}",
+        "{key} {size}: must be a multiple of the device's {unit} bytes, from {unit} to {}",
         BYTES_MAX.min(range_bytes)
     );
     Ok(())

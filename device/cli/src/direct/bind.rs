@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::builder::NonEmptyStringValueParser;
 use steadyio_core::device_name;
 use steadyio_direct::card::{Card, driver_dir};
 use steadyio_direct::taking::{check_free, give, take};
 
 use crate::exit::{Failure, Status};
-use crate::output::print;
+use crate::output::{print, print_done};
 
 const SYS: &str = "/sys";
 
@@ -21,7 +22,7 @@ const SYS: &str = "/sys";
 #[derive(clap::Args)]
 pub struct BindArguments {
     /// Card (mmc0:0001), or one of its block devices (mmcblk0)
-    #[arg(value_name = "CARD")]
+    #[arg(value_name = "CARD", value_parser = NonEmptyStringValueParser::new())]
     card: String,
     /// Limit access to this region: START+LENGTH, or START+LENGTHro for read-only access
     /// (repeatable)
@@ -36,15 +37,16 @@ pub struct BindArguments {
 #[derive(clap::Args)]
 pub struct UnbindArguments {
     /// Card (mmc0:0001), or its chardiskN
-    #[arg(value_name = "CARD")]
+    #[arg(value_name = "CARD", value_parser = NonEmptyStringValueParser::new())]
     card: String,
 }
 
 /// The region in the driver's form. The driver checks the numbers against the card.
 fn region(text: &str) -> Result<String, String> {
+    // Without a sign, which a number may have, too.
     let part = |text: &str| {
-        let digits = text.trim_end_matches(['K', 'M', 'G']);
-        text.len() - digits.len() <= 1 && digits.parse::<u64>().is_ok()
+        let digits = text.strip_suffix(['K', 'M', 'G']).unwrap_or(text);
+        digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u64>().is_ok()
     };
     match text.strip_suffix("ro").unwrap_or(text).split_once('+') {
         Some((start, length)) if part(start) && part(length) => Ok(text.into()),
@@ -63,7 +65,7 @@ pub fn bind(arguments: &BindArguments) -> Result<Status, Failure> {
     }
     driver_dir(sys).map_err(Failure::with(Status::Usage))?;
     let node = take(sys, &card, &arguments.region).map_err(Failure::with(Status::Failed))?;
-    print(&format!("{}\n", node.display()))?;
+    print_done(&format!("{}\n", node.display()));
     Ok(Status::Done)
 }
 
@@ -73,7 +75,7 @@ pub fn unbind(arguments: &UnbindArguments) -> Result<Status, Failure> {
     driver_dir(Path::new(SYS)).map_err(Failure::with(Status::Usage))?;
     give(Path::new(SYS), &card.name).map_err(Failure::with(Status::Failed))?;
     let card = find(&card.name).map_err(Failure::with(Status::Failed))?;
-    print(&format!("{}\n", card.devices.join(" ")))?;
+    print_done(&format!("{}\n", card.devices.join(" ")));
     Ok(Status::Done)
 }
 

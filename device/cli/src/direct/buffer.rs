@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use serde_json::json;
 use steadyio_direct::buffer::{Buffer, SCRATCH, Use, Verdict};
 
@@ -42,8 +42,13 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let opened = OpenOptions::new().read(true).write(true).open(file);
     let opened = opened.with_context(|| file.display().to_string());
     let opened = opened.map_err(Failure::with(Status::Usage))?;
-    let buffer = Buffer::from_fd(opened.as_fd(), *bytes, target);
-    let buffer = buffer.map_err(Failure::with(Status::Usage))?;
+    let buffer = Buffer::from_fd(opened.as_fd(), *bytes, target).map_err(|error| {
+        // Of the library, the text names its parameter.
+        let text = error.to_string();
+        let text =
+            text.strip_prefix("bytes = ").map_or(text.clone(), |rest| format!("--bytes {rest}"));
+        Failure::with(Status::Usage)(anyhow!(text))
+    })?;
     print(&if *json { document(arguments, &buffer) } else { table(&buffer) })?;
     let any = buffer.verdicts.iter().any(|verdict| verdict.works);
     Ok(if any { Status::Done } else { Status::Flawed })

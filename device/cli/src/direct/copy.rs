@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady direct read` and `write`: copies between a device and a file.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,33 +65,48 @@ pub fn read(arguments: &ReadArguments) -> Result<Status, Failure> {
         .map_err(Failure::with(Status::Usage))?;
     let (stop, memory) = (super::stop()?, memory_for(&mut disk)?);
     let range = (offset, bytes);
+    let read_to = |out: &mut dyn Write| read_to(&disk, &memory, device, range, out, &stop);
     if file.as_os_str() == "-" || is_standard_output(file) {
         let mut out = standard_output().map_err(Failure::with(Status::Failed))?;
-        read_to(&disk, &memory, device, range, &mut out, &stop)?;
-        return Ok(Status::Done);
+        let read = read_to(&mut out);
+        return read.map(|()| Status::Done).map_err(|broken| broken.failure("standard output"));
     }
     check_output(file, device).map_err(Failure::with(Status::Usage))?;
-    let named = || file.display().to_string();
-    let out = RecordFile::create(file).with_context(named).map_err(Failure::with(Status::Usage))?;
-    out.fill(|out| read_to(&disk, &memory, device, range, out, &stop).map_err(Broken::Read))
-        .map_err(|broken| match broken {
-            Broken::Read(failure) => failure,
-            Broken::Out(error) => {
-                Failure::with(Status::Failed)(anyhow::Error::from(error).context(named()))
-            }
-        })?;
+    let name = file.display().to_string();
+    let out = RecordFile::create(file).with_context(|| name.clone());
+    let out = out.map_err(Failure::with(Status::Usage))?;
+    out.fill(|out| read_to(out)).map_err(|broken| broken.failure(&name))?;
     Ok(Status::Done)
 }
 
 /// The reason why copying ended early.
 enum Broken {
-    Read(Failure),
-    Out(io::Error),
+    /// Of the device, or an interrupt.
+    Device(Failure),
+    /// Of the file that is copied to or from.
+    Other(io::Error),
 }
 
 impl From<io::Error> for Broken {
     fn from(error: io::Error) -> Broken {
-        Broken::Out(error)
+        Broken::Other(error)
+    }
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Broken {
+        Broken::Device(failure)
+    }
+}
+
+impl Broken {
+    fn failure(self, other: &str) -> Failure {
+        match self {
+            Broken::Device(failure) => failure,
+            Broken::Other(error) => {
+                Failure::with(Status::Failed)(anyhow::Error::from(error).context(other.to_string()))
+            }
+        }
     }
 }
 
@@ -102,12 +117,12 @@ fn read_to(
     range: (u64, u64),
     to: &mut dyn Write,
     stop: &Interrupt,
-) -> Result<(), Failure> {
+) -> Result<(), Broken> {
     let mut chunk = vec![0; CHUNK];
     in_chunks(range, device, stop, |place, length| {
-        disk.read(place, memory, length)?;
+        disk.read(place, memory, length).map_err(|error| super::at(device, place, error))?;
         memory.copy_out(0, &mut chunk[..length]);
-        to.write_all(&chunk[..length])
+        Ok(to.write_all(&chunk[..length])?)
     })
 }
 
@@ -124,18 +139,21 @@ pub fn write(arguments: &WriteArguments) -> Result<Status, Failure> {
     in_chunks((*offset, bytes), device, &stop, |place, length| {
         from.read_exact(&mut chunk[..length])?;
         memory.copy_in(0, &chunk[..length]);
-        disk.write(place, &memory, length)
-    })?;
+        Ok(disk.write(place, &memory, length).map_err(|error| super::at(device, place, error))?)
+    })
+    .map_err(|broken| broken.failure(&file.display().to_string()))?;
     disk.flush().map_err(|error| super::at(device, offset + bytes, error))?;
     Ok(Status::Done)
 }
 
 fn open_source(path: &Path) -> anyhow::Result<(File, u64)> {
     let named = || path.display().to_string();
-    let file = File::open(path).with_context(named)?;
-    let meta = file.metadata().with_context(named)?;
+    // Before it is opened, because a pipe would wait for its writer.
+    let meta = fs::metadata(path).with_context(named)?;
     ensure!(meta.is_file(), "{}: must be a regular file, whose length is known", path.display());
-    Ok((file, meta.len()))
+    let file = File::open(path).with_context(named)?;
+    let bytes = file.metadata().with_context(named)?.len();
+    Ok((file, bytes))
 }
 
 fn memory_for(disk: &mut Disk) -> Result<Arc<Mapping>, Failure> {
@@ -145,23 +163,23 @@ fn memory_for(disk: &mut Disk) -> Result<Arc<Mapping>, Failure> {
     Ok(memory)
 }
 
-/// Calls a function for each chunk, with its place and length. A failure names the place.
+/// Calls a function for each chunk, with its place and length.
 fn in_chunks(
     (offset, bytes): (u64, u64),
     device: &Path,
     stop: &Interrupt,
-    mut call: impl FnMut(u64, usize) -> io::Result<()>,
-) -> Result<(), Failure> {
+    mut call: impl FnMut(u64, usize) -> Result<(), Broken>,
+) -> Result<(), Broken> {
     let (begun, mut pace) = (Instant::now(), Pace::new());
     let mut done = 0;
     while done < bytes {
         if stop.requested() {
             let text = format!("{} of {bytes} bytes were copied", done);
             let interrupted = super::at(device, offset + done, io::ErrorKind::Interrupted.into());
-            return Err(Failure { source: interrupted.source.context(text), ..interrupted });
+            return Err(Failure { source: interrupted.source.context(text), ..interrupted }.into());
         }
         let length = (bytes - done).min(CHUNK as u64) as usize;
-        call(offset + done, length).map_err(|error| super::at(device, offset + done, error))?;
+        call(offset + done, length)?;
         done += length as u64;
         if pace.is_due(begun.elapsed()) {
             diagnostic!("steady: {} of {} MiB", done >> 20, bytes >> 20);

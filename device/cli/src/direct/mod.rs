@@ -17,9 +17,11 @@ use std::path::Path;
 use anyhow::{anyhow, bail, ensure};
 use clap::Subcommand;
 use steadyio_bench::run::safety::{self, Claim};
+use steadyio_core::device_name::path_of;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_direct::chardisk::Region;
 use steadyio_direct::disk::{Disk, DiskError, DiskKind};
+use steadyio_direct::nvme::region::{self, Part};
 
 use crate::exit::{Failure, Status};
 
@@ -86,14 +88,26 @@ fn allow_writes(disk: &Disk, path: &Path, consent: Option<&str>) -> Result<Optio
 
 /// Checks the consent for a device that cannot be examined.
 fn consented(path: &Path, consent: Option<&str>) -> Result<(), Failure> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if consent.is_some_and(|given| Path::new(given).file_name() == path.file_name()) {
-        return Ok(());
-    }
-    Err(Failure::with(Status::Usage)(anyhow!(
-        "{}: its contents would be overwritten (to allow this, add --destroy-data {name})",
-        path.display()
-    )))
+    let name = kernel_name(path);
+    let error = match consent {
+        Some(given) if kernel_name(Path::new(given)) == name => return Ok(()),
+        Some(given) => {
+            anyhow!("--destroy-data {given}: must name the device that is written to, {name}")
+        }
+        None => anyhow!(
+            "{}: its contents would be overwritten (to allow this, add --destroy-data {name})",
+            path.display()
+        ),
+    };
+    Err(Failure::with(Status::Usage)(error))
+}
+
+/// The name of a character device in `/dev`, of which `path` may be a part or a link.
+fn kernel_name(path: &Path) -> String {
+    let (device, _) = region::split(path).unwrap_or_else(|_| (path.into(), Part::Whole));
+    let node = path_of(&device).unwrap_or(device);
+    let node = node.canonicalize().unwrap_or(node);
+    node.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Checks that `offset` and `bytes` are whole blocks within the device. If only regions are
@@ -162,4 +176,31 @@ fn at(path: &Path, offset: u64, error: io::Error) -> Failure {
     }
     let source = anyhow::Error::new(error).context(format!("{}, byte {offset}", path.display()));
     Failure { status: Status::Failed, source }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consent_for_a_character_device_names_it_in_any_form() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("chardisk0"), "").unwrap();
+        std::os::unix::fs::symlink(at("chardisk0"), at("card")).unwrap();
+        let link = at("card").to_str().unwrap().to_string();
+        for given in [at("chardisk0"), at("card")] {
+            for right in ["chardisk0", "/dev/chardisk0", &link] {
+                assert!(consented(&given, Some(right)).is_ok(), "{right}");
+            }
+            for wrong in ["chardisk1", "card", "", "/"] {
+                let said = consented(&given, Some(wrong)).unwrap_err().source.to_string();
+                let says = "must name the device that is written to, chardisk0";
+                assert_eq!(said, format!("--destroy-data {wrong}: {says}"));
+            }
+            let said = consented(&given, None).unwrap_err().source.to_string();
+            assert!(said.ends_with("add --destroy-data chardisk0)"), "{said}");
+        }
+    }
 }

@@ -120,3 +120,54 @@ fn a_read_replaces_no_device_and_follows_a_link() {
     assert_eq!(read.status.code(), Some(2), "{}", said(&read));
     assert!(said(&read).contains("is a block device"), "{}", said(&read));
 }
+
+#[test]
+fn the_side_that_failed_is_named() {
+    let Some(disk) = loop_device() else { return };
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut steady = Command::new(env!("CARGO_BIN_EXE_steady"));
+    let read = steady.args(["direct", "read", &disk.node, "-", "--bytes=4K"]).stdout(full());
+    let read = read.output().unwrap();
+    assert_eq!(read.status.code(), Some(1), "{}", said(&read));
+    assert!(said(&read).contains("steady: standard output: No space left"), "{}", said(&read));
+    // More than is buffered.
+    let read = direct(&["read", &disk.node, "/dev/full", "--bytes=1M"]);
+    assert_eq!(read.status.code(), Some(1), "{}", said(&read));
+    assert!(said(&read).contains("steady: /dev/full: No space left"), "{}", said(&read));
+}
+
+#[test]
+fn a_pipe_is_no_input_of_a_write_and_is_not_waited_for() {
+    let Some(disk) = loop_device() else { return };
+    let fifo = disk.dir.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut steady = Command::new("timeout");
+    steady.arg("20").arg(env!("CARGO_BIN_EXE_steady")).args(["direct", "write", &disk.node]);
+    let written = steady.arg(&fifo).output().unwrap();
+    assert_eq!(written.status.code(), Some(2), "{}", said(&written));
+    assert!(said(&written).contains("fifo: must be a regular file"), "{}", said(&written));
+}
+
+#[test]
+fn a_part_of_no_bytes_is_not_measured() {
+    let Some(disk) = loop_device() else { return };
+    for (option, start) in [("--bytes=0", 0), ("--offset=64M", 64 << 20)] {
+        let output = direct(&["bench", &disk.node, option]);
+        let says = format!("--offset {start}, 0 bytes: there is nothing to measure");
+        assert_eq!(output.status.code(), Some(2), "{option}: {}", said(&output));
+        assert!(said(&output).contains(&says), "{option}: {}", said(&output));
+    }
+}
+
+#[test]
+fn every_seed_is_one() {
+    let Some(disk) = loop_device() else { return };
+    let seed = "--seed=18446744073709551615";
+    let output = direct(&["bench", &disk.node, "--count=5", "--background=2", seed]);
+    if said(&output).contains("io_uring, fixed buffer") {
+        steadyio_testing::skip("io_uring is not allowed on this machine, or 4 KiB locked");
+        return;
+    }
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(!said(&output).contains("panicked"), "{}", said(&output));
+}
