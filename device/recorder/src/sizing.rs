@@ -122,7 +122,7 @@ pub fn buffers(block_bytes: usize) -> usize {
 
 /// The size of all these buffers.
 pub fn buffers_bytes(block_bytes: usize) -> u64 {
-    buffers(block_bytes) as u64 * block_bytes as u64
+    (buffers(block_bytes) as u64).saturating_mul(block_bytes as u64)
 }
 
 /// The number of segments that keep a period, and the bytes per second. All channels must have a

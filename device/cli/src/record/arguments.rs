@@ -397,7 +397,8 @@ impl Arguments {
         let mut config = self.config();
         let bytes = records.saturating_mul(self.size);
         let segment = (bytes / MEASURE_ROTATIONS).next_multiple_of(BLOCK_BYTES);
-        config.segment_bytes = self.segment_size.unwrap_or(segment.max(4 * config.unit_bytes));
+        config.segment_bytes =
+            self.segment_size.unwrap_or(segment.max(config.unit_bytes.saturating_mul(4)));
         let large = defaults::shared_ring_bytes(&config.channels).saturating_mul(10);
         config.channels[0].ring_bytes = self.ring_bytes(&config, large);
         self.check(&config)?;

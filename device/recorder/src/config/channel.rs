@@ -162,7 +162,7 @@ impl ChannelConfig {
 
     /// The size of a record in a ring.
     pub(super) fn slot_bytes(&self) -> u64 {
-        self.record_bytes_max + HEADER_BYTES as u64
+        self.record_bytes_max.saturating_add(HEADER_BYTES as u64)
     }
 
     /// The number of bytes that the channel appends during the polls that a ring must cover.

@@ -15,7 +15,7 @@ impl RecorderConfig {
     pub(super) fn shared_ring_min(&self) -> u64 {
         let comes = self.channels.iter().map(|channel| channel.comes_in_polls(self.poll()));
         let slot = self.channels.iter().map(ChannelConfig::slot_bytes).max().unwrap_or(0);
-        comes.fold(0, u64::saturating_add).max(RING_RECORDS_MIN * slot)
+        comes.fold(0, u64::saturating_add).max(RING_RECORDS_MIN.saturating_mul(slot))
     }
 
     /// The size of a shared ring: `wanted`, or less if only less may be locked and that suffices.
@@ -28,8 +28,9 @@ impl RecorderConfig {
     pub(super) fn check_memory(&self, blocks_bytes: u64) -> Result<(), ConfigError> {
         let rings = self.channels.len().max(1) as u64;
         // A ring may touch one page more than its size.
-        let needed = blocks_bytes.saturating_add(self.rings_bytes() + rings * BLOCK_BYTES);
-        let needed = needed.saturating_add(self.ram_bytes());
+        let pages = rings * BLOCK_BYTES;
+        let needed = [blocks_bytes, self.rings_bytes(), pages, self.ram_bytes()];
+        let needed = needed.into_iter().fold(0, u64::saturating_add);
         let available = available_bytes().unwrap_or(u64::MAX);
         if self.ram_bytes() > available {
             let reason = format!("only {available} bytes of memory are available");

@@ -213,8 +213,8 @@ impl RecorderConfig {
     /// The sizes with all channels that may be declared later.
     pub fn largest_layout(&self, definitions: &Definitions) -> Result<Layout, LayoutError> {
         let all = definitions.mark();
-        let channels = all.channels + bytes_in_memory(self.late.channels);
-        let bytes = all.bytes() + bytes_in_memory(self.late.definition_bytes);
+        let channels = all.channels.saturating_add(bytes_in_memory(self.late.channels));
+        let bytes = all.bytes().saturating_add(bytes_in_memory(self.late.definition_bytes));
         Layout::checked(self.sizes(), Mark::of(channels, bytes))
     }
 
