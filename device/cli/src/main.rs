@@ -36,6 +36,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 // The modules that all commands share are also reachable through `crate`.
 use steadyio_command::{bench, exit, output, progress, record_file, table, with};
@@ -149,6 +150,11 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     let mut text = if colored { text.ansi().to_string() } else { text.to_string() };
     for (parser_says, allowed) in ALLOWED {
         text = text.replace(parser_says, allowed);
+    }
+    if error.kind() == ErrorKind::InvalidUtf8 {
+        let arguments = env::args_os().filter(|argument| argument.to_str().is_none());
+        let arguments: Vec<String> = arguments.map(|argument| format!("{argument:?}")).collect();
+        text += &format!("\n{}: must be UTF-8\n", arguments.join(", "));
     }
     diagnostic::write_text(&text);
     exit::Status::Usage.into()

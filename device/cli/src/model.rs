@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use steadyio_model::ModelError;
@@ -98,7 +98,8 @@ impl From<Rank> for Overlap {
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let file = input(arguments).map_err(Failure::with(Status::Usage))?;
     let requests = arguments.requests.unwrap_or(arguments.depth);
-    let queue = Queue::new(requests, arguments.depth).map_err(Failure::with(Status::Usage))?;
+    let queue = Queue::new(requests, arguments.depth)
+        .map_err(|error| Failure::with(Status::Usage)(anyhow!("--{error}")))?;
     let of = |entry| predict(entry, queue, arguments.rank.into());
     let predictions: Vec<Prediction> = file.entries.iter().map(of).collect();
     print(&if arguments.json {

@@ -26,7 +26,7 @@ impl FromStr for Disk {
                 Some(name) => Ok(Disk { name: name.into(), note: None }),
                 None => Err("must be a disk's name, such as mmcblk0, or its node".into()),
             },
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(format!("{:#}", anyhow::Error::from(error))),
         }
     }
 }
@@ -54,5 +54,7 @@ mod tests {
         }
         let error = "/dev/null".parse::<Disk>().unwrap_err();
         assert!(error.contains("a character device"), "{error}");
+        let error = "/etc/passwd/x".parse::<Disk>().unwrap_err();
+        assert!(error.contains("Not a directory"), "{error}");
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::ValueEnum;
+use clap::builder::NonEmptyStringValueParser;
 use steadyio_trace::event::Class;
 use steadyio_trace::report::words::size_text;
 use steadyio_trace::source::capture::Trigger;
@@ -44,7 +45,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// Show only I/O of this device: its name, node, mount point or MAJOR:MINOR
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", value_parser = NonEmptyStringValueParser::new())]
     pub device: Option<String>,
     /// Show only I/O of this process and its children
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
@@ -195,8 +196,8 @@ impl Arguments {
 
     /// Checks the conditions that clap cannot check.
     pub fn check(&self) -> anyhow::Result<Source> {
-        if self.cgroup.as_ref().is_some_and(|path| !path.starts_with('/')) {
-            bail!("--cgroup: must begin with / (as in /proc/PID/cgroup)");
+        if let Some(path) = self.cgroup.as_ref().filter(|path| !path.starts_with('/')) {
+            bail!("--cgroup {path}: must begin with / (as in /proc/PID/cgroup)");
         }
         if !self.files.is_empty() {
             return Ok(Source::Files);
@@ -211,8 +212,8 @@ impl Arguments {
         if self.duration == Some(Duration::ZERO) {
             bail!("--duration 0: must be greater than 0");
         }
-        if self.interval.is_some_and(|interval| interval < INTERVAL_MIN) {
-            bail!("--interval: must be at least 100ms");
+        if let Some(interval) = self.interval.filter(|interval| *interval < INTERVAL_MIN) {
+            bail!("--interval {interval:?}: must be at least 100ms");
         }
         let asked = self.pid.is_some() || self.cgroup.is_some() || self.device.is_some();
         let asked = asked || self.duration.is_some();

@@ -35,8 +35,10 @@ pub fn find_number(text: &str) -> anyhow::Result<Stack> {
 
 /// Finds a device by the names or numbers of a kept trace.
 pub fn find_named(text: &str, names: &BTreeMap<Dev, String>) -> anyhow::Result<Stack> {
-    let name = text.trim_start_matches("/dev/");
-    let named = names.iter().find(|(_, known)| *known == name).map(|(dev, _)| *dev);
+    // A link has a meaning on this machine only.
+    let found = find_device(Path::new(SYSFS), Path::new(text)).map(|found| found.name);
+    let name = found.unwrap_or_else(|_| text.trim_start_matches("/dev/").into());
+    let named = names.iter().find(|(_, known)| **known == name).map(|(dev, _)| *dev);
     let dev = named
         .or_else(|| Dev::parse(text))
         .ok_or_else(|| anyhow!("--device {text}: the traced machine has no device of that name"))?;
@@ -83,7 +85,25 @@ fn place(dev: Dev) -> PathBuf {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn a_link_names_a_device_of_a_kept_trace() {
+        let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+        let mut names = entries.map(|entry| entry.file_name().into_string().unwrap());
+        let Some(name) = names.find(|name| Path::new("/dev").join(name).exists()) else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("by-id");
+        symlink(Path::new("/dev").join(&name), &link).unwrap();
+        let dev = Dev { major: 300, minor: 7 };
+        let names = BTreeMap::from([(dev, name.clone()), (Dev { major: 1, minor: 1 }, "x".into())]);
+        for text in [name.as_str(), &format!("/dev/{name}"), link.to_str().unwrap(), "300:7"] {
+            assert_eq!(find_named(text, &names).unwrap().dev, dev, "{text}");
+        }
+        assert_eq!(find_named("x", &names).unwrap().dev.major, 1);
+    }
 
     #[test]
     fn a_name_a_node_and_a_number_are_the_same_device() {

@@ -62,7 +62,7 @@ impl FlightRecorder {
         let ends = Arc::clone(&end);
         let thread = thread::Builder::new()
             .name("flight".into())
-            .spawn(move || traces.go_on(first, number..number + (max - kept), &ends, &said_here))?;
+            .spawn(move || traces.go_on(first, numbers(number, max - kept), &ends, &said_here))?;
         Ok(FlightRecorder { thread: Some(thread), end, said })
     }
 
@@ -135,6 +135,11 @@ impl Traces {
     }
 }
 
+/// The numbers of this many traces.
+fn numbers(first: u64, count: u64) -> Range<u64> {
+    first..first.saturating_add(count)
+}
+
 /// The number of traces in a folder, and the next free number.
 fn traces_in(folder: &Path) -> io::Result<(u64, u64)> {
     let entries = match fs::read_dir(folder) {
@@ -173,6 +178,12 @@ fn wait(capture: &Capture, end: &AtomicBool) -> Option<Ended> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_traces_as_there_are_numbers_may_be_kept() {
+        assert_eq!(numbers(3, 2), 3..5);
+        assert_eq!(numbers(1, u64::MAX), 1..u64::MAX);
+    }
 
     #[test]
     fn new_traces_are_numbered_behind_those_that_are_left() -> io::Result<()> {

@@ -2,7 +2,9 @@
 //! A wrong command line or file leads to an exit status, and to a message that names the option or
 //! file, the value and the allowed ones. Each line runs without root and without a device.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -26,6 +28,8 @@ const COMMANDS: &[Wrong] = &[
     ("model", 2, &["a file of spans", "--size"]),
     ("model /no/file", 2, &["/no/file: No such file"]),
     ("model garbage", 2, &["garbage", "line 1"]),
+    ("model --depth 0", 2, &["a file of spans"]),
+    ("model --size 1K --pre-us 1 --device-us 1 --post-us 1 --depth 0", 2, &["--depth = 0"]),
 ];
 
 const APPLY_AND_BOUND: &[Wrong] = &[
@@ -98,9 +102,15 @@ const DEVICES: &[Wrong] = &[
     ("direct write mmcblk79 /no/file", 2, &["/no/file: No such file"]),
     ("direct bench mmcblk79 --op erase", 2, &["--op", "'erase'", "read, write"]),
     ("direct bind mmcblk79 --region 5", 2, &["--region", "'5'", "START+LENGTH"]),
+    ("direct bind mmc0:0001 --region 1M++5", 2, &["--region", "'1M++5'", "START+LENGTH"]),
+    ("direct buffer w.toml --bytes 0", 2, &["--bytes 0: must be a multiple of 4096"]),
+    ("direct buffer w.toml --bytes 1G", 2, &["--bytes 1073741824: ", "has only"]),
     ("store", 2, &["Commands:"]),
     ("store create new --size 1q", 2, &["--size", "'1q'", "K, M, G"]),
     ("store create new --size 1", 2, &["new", "too few", "at least"]),
+    ("store create new --size 0", 2, &["new: --size 0: ", "too few", "at least"]),
+    ("store create new --size 1G --align 5", 2, &["--align 5", "a multiple of 4096"]),
+    ("store create new --size 1G --extents 0", 2, &["--extents 0", "1 to 65536"]),
     ("store create none", 2, &["none: does not exist", "--size"]),
     ("store create garbage", 1, &["garbage holds other data", "--force"]),
     ("store put garbage x garbage", 2, &["ID x", "a number of 0 to"]),
@@ -156,7 +166,8 @@ const OBSERVERS: &[Wrong] = &[
     ("trace --pid 0", 2, &["--pid", "'0'", "1..="]),
     ("trace --pid x", 2, &["--pid", "'x'", "a whole number"]),
     ("trace --duration 0", 2, &["--duration", "greater than 0"]),
-    ("trace --duration 1s --interval 1ms", 2, &["--interval", "at least 100ms"]),
+    ("trace --duration 1s --interval 1ms", 2, &["--interval 1ms", "at least 100ms"]),
+    ("trace --duration 1s --cgroup x", 2, &["--cgroup x", "must begin with /"]),
     ("watch mmcblk79", 2, &["mmcblk79: no such block device"]),
     ("watch --interval 1ms", 2, &["--interval", "'1ms'", "from 10ms to 1h"]),
     ("watch --count 0", 2, &["--count", "'0'", "1.."]),
@@ -224,6 +235,16 @@ fn recordings() {
 #[test]
 fn traces_and_watching() {
     check(OBSERVERS);
+}
+
+#[test]
+fn an_argument_that_is_not_text_is_named() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(["bench", "w.toml", "--variant"]).arg(OsStr::from_bytes(b"a\xff"));
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(r#""a\xFF": must be UTF-8"#), "{said}");
 }
 
 #[test]

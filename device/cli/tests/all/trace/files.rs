@@ -140,7 +140,7 @@ fn a_cgroup_that_a_trace_does_not_name_is_told() {
     assert!(stderr(&out).contains("--cgroup: the trace names no cgroups"), "{}", stderr(&out));
     let wrong = trace(&sample("host-report-t.txt"), &["--cgroup", "app"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(stderr(&wrong).contains("--cgroup: must begin with /"), "{}", stderr(&wrong));
+    assert!(stderr(&wrong).contains("--cgroup app: must begin with /"), "{}", stderr(&wrong));
 }
 
 #[test]
