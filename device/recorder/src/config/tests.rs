@@ -87,3 +87,24 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
         assert!(said.contains(says), "{says:?} is not in {said:?}");
     }
 }
+
+#[test]
+fn sizes_at_the_limit_of_numbers_are_wrong_and_do_not_overflow() {
+    let most = u64::MAX;
+    let wrong: [fn(&mut RecorderConfig, u64); 5] = [
+        |c, most| c.channels[0].record_bytes_max = most,
+        |c, most| c.channels[0].ring_bytes = most,
+        |c, most| c.unit_bytes = most,
+        |c, most| c.segment_bytes = most,
+        |c, most| c.late = LateRoom { channels: 9_999, definition_bytes: most },
+    ];
+    for set in wrong {
+        let mut config = good();
+        set(&mut config, most);
+        config.fitting_ring_bytes(most);
+        let text = config.check().unwrap_err().to_string();
+        assert!(text.contains(&most.to_string()), "{text}");
+        // Without channels that are known: only a size of theirs is no fault.
+        let _ = config.check_pool();
+    }
+}

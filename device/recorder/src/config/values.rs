@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::channel::{ChannelConfig, LateLimits, Schemas, record_bytes_max};
 use super::defaults;
-use super::limits::{LATCHED_SHARE, bytes_in_memory, poll_of};
+use super::limits::{
+    LATCHED_SHARE, LATE_DEFINITION_BYTES_MAX, RECORD_BYTES_MAX, bytes_in_memory, poll_of,
+};
 use crate::mcap::compression::Compression;
 use crate::mcap::definitions::{DefinitionError, Definitions, Mark};
 use crate::mcap::layout::{Layout, LayoutConfig, LayoutError};
@@ -214,7 +216,9 @@ impl RecorderConfig {
     pub fn largest_layout(&self, definitions: &Definitions) -> Result<Layout, LayoutError> {
         let all = definitions.mark();
         let channels = all.channels.saturating_add(bytes_in_memory(self.late.channels));
-        let bytes = all.bytes().saturating_add(bytes_in_memory(self.late.definition_bytes));
+        // As in `sizes`, the check rejects more later.
+        let late_bytes = self.late.definition_bytes.min(LATE_DEFINITION_BYTES_MAX);
+        let bytes = all.bytes() + bytes_in_memory(late_bytes);
         Layout::checked(self.sizes(), Mark::of(channels, bytes))
     }
 
@@ -228,10 +232,12 @@ impl RecorderConfig {
     }
 
     fn sizes(&self) -> LayoutConfig {
+        // The check rejects longer ones, after this has been asked for the ring's size.
+        let longest = self.longest_record().min(RECORD_BYTES_MAX);
         let sizes = LayoutConfig::recycled(
             self.segment_bytes,
             bytes_in_memory(self.unit_bytes),
-            bytes_in_memory(self.longest_record()),
+            bytes_in_memory(longest),
             self.channels.len() + bytes_in_memory(self.late.channels),
         );
         if self.writer.compression.is_some() { sizes.compressed() } else { sizes }
