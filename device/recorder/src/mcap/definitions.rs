@@ -2,6 +2,8 @@
 //! Schemas and channels as encoded records. They are encoded once, because every segment has the
 //! same bytes in its head and in its summary.
 
+use std::collections::HashSet;
+
 use super::wire::{Get, Put, RECORD_HEAD_BYTES, op};
 
 /// The limit of channels per recording: the ledger of each segment has room for all of them.
@@ -179,10 +181,9 @@ impl Definitions {
         if let Some(schema) = channel.schema.filter(|schema| *schema >= schemas) {
             return Err(DefinitionError::UnknownSchema { topic, schema, schemas });
         }
-        for (at, (key, _)) in channel.metadata.iter().enumerate() {
-            if channel.metadata[..at].iter().any(|(earlier, _)| earlier == key) {
-                return Err(DefinitionError::KeyTwice { topic, key: key.clone() });
-            }
+        let mut keys = HashSet::with_capacity(channel.metadata.len());
+        if let Some((key, _)) = channel.metadata.iter().find(|(key, _)| !keys.insert(key)) {
+            return Err(DefinitionError::KeyTwice { topic, key: key.clone() });
         }
         let bytes = self.room_for(channel_bytes(channel))?;
         let start = self.channels.len();

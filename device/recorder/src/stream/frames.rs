@@ -4,7 +4,7 @@
 //!
 //! After a wrong length the next frame cannot be found, so the first error ends a stream.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::config::Schema;
 
@@ -90,6 +90,7 @@ pub struct Frames {
     topics: BTreeMap<u16, Topic>,
     /// The metadata of topics that are not declared yet.
     metadata: BTreeMap<u16, Vec<(String, String)>>,
+    metadata_keys: HashSet<(u16, String)>,
     declared_bytes: u64,
     /// The longest record of any topic.
     record_bytes_max: u32,
@@ -103,6 +104,7 @@ impl Default for Frames {
             phase: Phase::Magic,
             topics: BTreeMap::new(),
             metadata: BTreeMap::new(),
+            metadata_keys: HashSet::new(),
             declared_bytes: 0,
             record_bytes_max: 0,
             undeclared: Undeclared::default(),
@@ -300,11 +302,10 @@ impl Frames {
         let mut fields = Fields { data: body };
         let id = fields.u16().ok_or(Problem::Field { field: "identifier" })?;
         let (key, value) = (fields.string("key")?, fields.string("value")?);
-        let pairs = self.metadata.entry(id).or_default();
-        if self.topics.contains_key(&id) || pairs.iter().any(|(known, _)| *known == key) {
+        if self.topics.contains_key(&id) || !self.metadata_keys.insert((id, key.clone())) {
             return Err(Problem::Metadata { id, key });
         }
-        pairs.push((key, value));
+        self.metadata.entry(id).or_default().push((key, value));
         Ok(StreamItem::Other)
     }
 }

@@ -6,8 +6,10 @@
 //! Then recording starts. Topics that are declared later are added as far as the recording has
 //! room; their producer is not read meanwhile.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::Bound;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
@@ -18,13 +20,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit};
 use steadyio_core::interrupt::Interrupt;
 
+use super::channels::{Channels, config_of};
 use super::filter::TopicFilter;
 use super::frames::{Frames, Topic, Undeclared};
 use super::framing::{Framing, Problem, StreamError};
 use super::lines::Lines;
 use super::mcap::McapStream;
 use super::producer::{BufferedRecord, Next, Producer};
-use crate::config::{ChannelConfig, Schema};
+use crate::config::ChannelConfig;
 use crate::named_socket::{self, NamedSocket};
 use crate::source::{Record, Source, wall_ns};
 
@@ -107,7 +110,7 @@ pub struct StreamSource {
     /// The producer to read next.
     turn: usize,
     accepted: u64,
-    channels: Vec<ChannelConfig>,
+    channels: Channels,
     /// A topic to add to the recording: its producer, and its identifier there.
     asks_for: Option<(usize, u16)>,
     started: bool,
@@ -177,10 +180,10 @@ impl StreamSource {
             }
             _ => None,
         };
-        let channels = match &framing {
-            InputFraming::Lines(channel) => vec![channel.clone()],
-            InputFraming::Frames(_) | InputFraming::Mcap => Vec::new(),
-        };
+        let mut channels = Channels::default();
+        if let InputFraming::Lines(channel) = &framing {
+            channels.push(channel.clone());
+        }
         let mut source = StreamSource {
             listener,
             framing,
@@ -252,14 +255,14 @@ impl StreamSource {
         let lines = matches!(self.framing, InputFraming::Lines(_));
         let declared =
             |source: &Self| source.producers.iter().filter(|producer| producer.declared).count();
-        while !lines && (declared(self) < producers || self.channels.is_empty()) {
+        while !lines && (declared(self) < producers || self.channels.all().is_empty()) {
             if stop.requested() {
                 return Ok(None);
             }
             self.wait()?;
             let mut at = 0;
             while at < self.producers.len() {
-                let known = self.channels.len();
+                let known = self.channels.all().len();
                 let stays = self.producers[at].begun || self.listen_to(at)?;
                 at += usize::from(stays && self.fits(at, known, check)?);
             }
@@ -267,16 +270,28 @@ impl StreamSource {
                 return Err(io::Error::other("the stream ended before its first record to take"));
             }
         }
+        self.order_channels();
         self.started = true;
-        Ok(Some(self.channels.clone()))
+        Ok(Some(self.channels.all().to_vec()))
+    }
+
+    /// Makes the order of the channels independent of that of their producers. A recording continues
+    /// the segment of an earlier one only if both have the same order.
+    fn order_channels(&mut self) {
+        if self.listener.is_none() {
+            return;
+        }
+        let moved = self.channels.sort();
+        let bound = self.producers.iter_mut().flat_map(|producer| &mut producer.channels);
+        bound.for_each(|(_, channel)| *channel = moved[*channel]);
     }
 
     /// Rejects a socket's producer whose channels, those after `known`, do not pass; false if so.
     fn fits(&mut self, at: usize, known: usize, check: Check<'_>) -> io::Result<bool> {
-        if self.listener.is_none() || self.channels.len() == known {
+        if self.listener.is_none() || self.channels.all().len() == known {
             return Ok(true);
         }
-        let Err(why) = check(&self.channels) else { return Ok(true) };
+        let Err(why) = check(self.channels.all()) else { return Ok(true) };
         self.channels.truncate(known);
         self.refuse(at, &why).map(|()| false)
     }
@@ -309,18 +324,14 @@ impl StreamSource {
 
     /// Finds or makes the channels of a producer, or asks for one; false if it was rejected.
     fn begin(&mut self, at: usize) -> io::Result<bool> {
-        let Some(topics) = self.producers[at].framing.topics() else { return Ok(true) };
-        let wanted = topics.iter().filter(|(_, topic)| self.filter.takes(&topic.topic));
-        let ids: Vec<u16> = wanted.map(|(id, _)| *id).collect();
-        if ids.is_empty() {
-            // Its records are skipped until it declares an accepted topic.
+        let topics = self.producers[at].framing.topics().map_or(0, BTreeMap::len);
+        if topics == self.producers[at].passed_topics {
             return Ok(true);
         }
-        let mut channels = Vec::with_capacity(ids.len());
-        let known = self.channels.len();
-        for id in ids {
+        let known = self.channels.all().len();
+        while let Some(id) = self.next_accepted(at) {
             match self.channel_of(at, id) {
-                Ok(Some(channel)) => channels.push((id, channel)),
+                Ok(Some(channel)) => self.producers[at].channels.push((id, channel)),
                 Ok(None) => {
                     self.asks_for = Some((at, id));
                     return Ok(true);
@@ -331,9 +342,23 @@ impl StreamSource {
                 }
             }
         }
-        self.producers[at].channels = channels;
-        self.producers[at].begun = true;
+        let producer = &mut self.producers[at];
+        producer.begun = !producer.channels.is_empty();
+        if !producer.begun {
+            // Its records are skipped until it declares an accepted topic.
+            producer.passed_topics = topics;
+        }
         Ok(true)
+    }
+
+    /// The first accepted topic of a producer that has no channel yet. Before it has begun, it gets
+    /// channels in the order of its identifiers.
+    fn next_accepted(&self, at: usize) -> Option<u16> {
+        let producer = &self.producers[at];
+        let last = producer.channels.last();
+        let after = last.map_or(Bound::Unbounded, |(id, _)| Bound::Excluded(*id));
+        let mut topics = producer.framing.topics()?.range((after, Bound::Unbounded));
+        topics.find(|(_, topic)| self.filter.takes(&topic.topic)).map(|(id, _)| *id)
     }
 
     /// The position of a topic's channel; None if the channel must be requested.
@@ -347,11 +372,9 @@ impl StreamSource {
             return Err(framing.error(Problem::TooLong { topic, bytes, max }));
         }
         let wanted = config_of(topic, &self.latched);
-        let known = known_channel(&wanted, &self.channels);
-        let known = known.map_err(|problem| framing.error(problem))?;
+        let known = self.channels.find(&wanted).map_err(|problem| framing.error(problem))?;
         if known.is_none() && !self.started {
-            self.channels.push(wanted);
-            return Ok(Some(self.channels.len() - 1));
+            return Ok(Some(self.channels.push(wanted)));
         }
         Ok(known)
     }
@@ -503,45 +526,6 @@ fn is_full(error: &io::Error) -> bool {
 fn has_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
-}
-
-/// The position of a topic's channel, if there is one.
-fn known_channel(
-    wanted: &ChannelConfig,
-    channels: &[ChannelConfig],
-) -> Result<Option<usize>, Problem> {
-    let Some(at) = channels.iter().position(|channel| channel.topic == wanted.topic) else {
-        return Ok(None);
-    };
-    let known = &channels[at];
-    let differs = |field| Err(Problem::Other { topic: wanted.topic.clone(), field });
-    match () {
-        () if known.message_encoding != wanted.message_encoding => differs("message encoding"),
-        () if known.schema != wanted.schema => differs("schema"),
-        () if known.metadata != wanted.metadata => differs("metadata"),
-        () if known.record_bytes_max != wanted.record_bytes_max => differs("longest record"),
-        () => Ok(Some(at)),
-    }
-}
-
-/// The configuration of a topic, without a ring. The caller knows all channels, and divides the
-/// memory.
-fn config_of(topic: &Topic, latched: &[String]) -> ChannelConfig {
-    let schema = Schema {
-        name: topic.schema_name.clone(),
-        encoding: topic.schema_encoding.clone(),
-        data: topic.schema_data.clone(),
-    };
-    let config = ChannelConfig {
-        topic: topic.topic.clone(),
-        message_encoding: topic.message_encoding.clone(),
-        schema: (!topic.schema_name.is_empty()).then_some(schema),
-        metadata: topic.metadata.clone(),
-        record_bytes_max: topic.record_bytes_max.into(),
-        period: (topic.period_ns > 0).then(|| Duration::from_nanos(topic.period_ns)),
-        ring_bytes: 0,
-    };
-    if latched.contains(&config.topic) { config.latched() } else { config }
 }
 
 impl StreamSource {

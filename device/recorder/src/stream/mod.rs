@@ -4,9 +4,10 @@
 //!
 //! `docs/spec/record-framing-1.md` is the format. Reading order: [`item`] (what framings return),
 //! [`framing`] (their common interface), [`lines`] and [`frames`] (bytes to records, no I/O),
-//! [`producer`] (one stream of bytes), [`input`] (all of them, as a [`crate::source::Source`]);
-//! [`encode`] is for the producer's side.
+//! [`producer`] (one stream of bytes), `channels` (their topics), [`input`] (all of them, as a
+//! [`crate::source::Source`]); [`encode`] is for the producer's side.
 
+mod channels;
 pub mod encode;
 pub mod filter;
 pub mod frames;

@@ -24,8 +24,10 @@ impl Buffer {
 
     /// Reads once; 0 at the end of the stream. The buffer grows until the longest frame fits.
     fn fill(&mut self, from: &mut impl Read) -> io::Result<usize> {
-        self.bytes.copy_within(self.used.clone(), 0);
-        self.used = 0..self.used.len();
+        if self.used.start > 0 {
+            self.bytes.copy_within(self.used.clone(), 0);
+            self.used = 0..self.used.len();
+        }
         if self.bytes.len() < self.used.end + READ_BYTES {
             self.bytes.resize(self.used.end + READ_BYTES, 0);
         }
@@ -76,6 +78,8 @@ pub struct Producer {
     pub declared: bool,
     /// Whether its records may be read, because their channels are known.
     pub begun: bool,
+    /// The number of its topics when none was accepted.
+    pub passed_topics: usize,
     buffer: Buffer,
     ended: bool,
     /// The length of the last record.
@@ -93,6 +97,7 @@ impl Producer {
             channels: if lines { vec![(0, 0)] } else { Vec::new() },
             declared: lines,
             begun: lines,
+            passed_topics: 0,
             buffer: Buffer::default(),
             ended: false,
             used_bytes: 0,

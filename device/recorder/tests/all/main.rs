@@ -7,3 +7,4 @@ mod framing;
 mod mcap;
 mod mcap_stream;
 mod pool;
+mod stream_input;
