@@ -173,6 +173,11 @@ fn chunk(compression: &str, length: u64, crc: u32, records: &[u8]) -> Vec<u8> {
     record(6, &[&head[..], &text(compression), &size, records].concat())
 }
 
+fn metadata(pairs: &[&str]) -> Vec<u8> {
+    let map: Vec<u8> = pairs.iter().flat_map(|one| text(one)).collect();
+    record(12, &[text("name"), (map.len() as u32).to_le_bytes().into(), map].concat())
+}
+
 /// A good message, then this.
 fn behind_a_message(more: &[u8]) -> Outcome {
     let good = [MAGIC.to_vec(), header(), channel(0, 0, "/a"), message(0, b"good")].concat();
@@ -214,6 +219,9 @@ fn hostile_records_end_the_stream_with_a_reason_and_keep_what_came_before() {
         ("data crc", record(15, &1u32.to_le_bytes()), "checksum of the data section"),
         ("attachment", record(9, &[0; 5]), "an attachment of a frame"),
         ("metadata", record(12, &[255; 4]), "metadata of a frame"),
+        // An export could not write these as metadata again.
+        ("half a pair", metadata(&["key"]), "metadata of a frame"),
+        ("key twice", metadata(&["key", "1", "key", "2"]), "metadata of a frame"),
         (
             "footer",
             [record(15, &[0; 4]), record(2, &[0; 20]), b"no magic".to_vec()].concat(),

@@ -4,7 +4,7 @@
 //! Ids belong to one file; topics belong to the stream. The same channel of several files, or twice
 //! in one, is one topic.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::config::{CHANNELS_MAX, RECORD_KEY, RECORD_PREFIX, Schema};
 use crate::mcap::wire::Get;
@@ -162,12 +162,10 @@ fn get_channel(content: &[u8]) -> Option<(u16, u16, Topic)> {
     Some((id, schema, topic))
 }
 
-/// Checks that metadata, or an attachment, is well-formed.
+/// Checks that metadata, or an attachment, is well-formed. An export could not restore it otherwise.
 pub(super) fn check(is_attachment: bool, content: &[u8]) -> Result<(), Problem> {
     if !is_attachment {
-        let mut get = Get::new(content);
-        let whole = get.string().and_then(|_| get.prefixed()).is_some();
-        return if whole { Ok(()) } else { Err(Problem::Field { field: "metadata" }) };
+        return check_metadata(content).ok_or(Problem::Field { field: "metadata" });
     }
     let crc = attachment_crc(content).ok_or(Problem::Field { field: "an attachment" })?;
     let body = &content[..content.len() - size_of::<u32>()];
@@ -175,6 +173,19 @@ pub(super) fn check(is_attachment: bool, content: &[u8]) -> Result<(), Problem> 
         return Err(Problem::Crc { of: "an attachment" });
     }
     Ok(())
+}
+
+/// None also if a key comes twice.
+fn check_metadata(content: &[u8]) -> Option<()> {
+    let mut get = Get::new(content);
+    let _name = get.string()?;
+    let mut map = Get::new(get.prefixed()?);
+    let mut keys = HashSet::new();
+    while !map.rest().is_empty() {
+        let (key, _value) = (map.string()?, map.string()?);
+        keys.insert(key).then_some(())?;
+    }
+    Some(())
 }
 
 fn attachment_crc(content: &[u8]) -> Option<u32> {
