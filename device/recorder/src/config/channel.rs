@@ -63,7 +63,7 @@ pub fn is_latched(metadata: &[(String, String)]) -> bool {
 /// `attachment`. An export makes them such records again.
 pub const RECORD_KEY: &str = "steadyio.record";
 /// The prefix of the topics of such channels.
-pub(crate) const RECORD_PREFIX: &str = "/mcap/";
+pub const RECORD_PREFIX: &str = "/mcap/";
 
 /// One stream of records.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,8 +14,9 @@ pub(crate) mod values;
 
 use std::collections::HashSet;
 
-pub(crate) use channel::RECORD_PREFIX;
-pub use channel::{ChannelConfig, LATCHED_KEY, RECORD_KEY, Schema, is_latched, record_bytes_max};
+pub use channel::{
+    ChannelConfig, LATCHED_KEY, RECORD_KEY, RECORD_PREFIX, Schema, is_latched, record_bytes_max,
+};
 pub(crate) use channel::{LateLimits, Schemas, check_latched};
 pub use limits::{BLOCK_BYTES, CHANNELS_MAX, ConfigError, SEGMENTS, poll_of};
 pub(crate) use limits::{bytes_in_memory, is_segment_size, wrong};
