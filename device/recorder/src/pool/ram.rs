@@ -178,8 +178,10 @@ impl Ram {
         now_ns: u64,
     ) {
         let from_ns = now_ns.saturating_sub(ns(last));
-        for tally in self.left.drain(..) {
-            count(&self.ledgers, &tally, tally.newest_ns >= from_ns);
+        // The earlier ones may be in the window of another incident.
+        let first = self.left.partition_point(|tally| tally.newest_ns < from_ns);
+        for tally in self.left.drain(first..) {
+            count(&self.ledgers, &tally, true);
         }
         self.windows.push(Window {
             name,

@@ -177,6 +177,16 @@ fn what_left_too_early_is_lost_only_if_an_incident_asks_for_it() {
 }
 
 #[test]
+fn an_incident_that_reaches_further_back_than_the_one_before_counts_what_that_left_out() {
+    let mut test = Test::new(4, 10, 0);
+    test.put(1..=50);
+    test.open("a", 4, 50);
+    assert_eq!(test.lost_and_expired(), (1, 39), "46; nobody has asked for 40 to 45 yet");
+    test.open("b", 10, 50);
+    assert_eq!(test.lost_and_expired(), (7, 39));
+}
+
+#[test]
 fn a_wanted_record_is_not_dropped_for_a_new_one() {
     let mut test = Test::new(4, 10, 100);
     test.put(1..=4);
