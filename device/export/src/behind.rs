@@ -33,6 +33,9 @@ struct Open {
     cursor: Cursor,
     modified: Option<SystemTime>,
     modified_at: Instant,
+    /// The time of the last look at its life, and whether that was another one.
+    checked_at: Instant,
+    is_left: bool,
     /// Whether the recorder has ended it. Another recording may continue it nevertheless.
     is_ended: bool,
 }
@@ -85,7 +88,7 @@ impl Behind {
         if let Some(next) = self.open.as_mut().map(|open| open.step(reads)).transpose()?.flatten() {
             return Ok(Some(next));
         }
-        let is_in_use = self.open.as_ref().is_some_and(|open| open.is_in_use());
+        let is_in_use = self.open.as_mut().map(Open::is_in_use).transpose()?.unwrap_or(false);
         if is_in_use || self.looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
             return Ok(None);
         }
@@ -187,6 +190,8 @@ impl Open {
             cursor: Cursor::new(life),
             modified: None,
             modified_at: Instant::now(),
+            checked_at: Instant::now(),
+            is_left: false,
             is_ended: false,
         })
     }
@@ -197,9 +202,19 @@ impl Open {
         Ok(open)
     }
 
-    /// Whether the recorder may be writing it.
-    fn is_in_use(&self) -> bool {
-        !self.is_ended && self.modified_at.elapsed() <= WRITE_TIME
+    /// Whether the recorder may be writing this life of it. A later life changes the file, too.
+    fn is_in_use(&mut self) -> io::Result<bool> {
+        if self.is_ended || self.modified_at.elapsed() > WRITE_TIME {
+            return Ok(false);
+        }
+        if self.checked_at.elapsed() >= LOOK_EVERY {
+            self.checked_at = Instant::now();
+            let now = life(&self.file);
+            fadvise(&self.file, 0, None, Advice::DontNeed)?;
+            // Between two heads there may be none that can be read.
+            self.is_left = now?.is_some_and(|now| now.identity != self.cursor.life().identity);
+        }
+        Ok(!self.is_left)
     }
 
     fn step(&mut self, reads: bool) -> io::Result<Option<Next>> {

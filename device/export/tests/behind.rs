@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -143,6 +144,35 @@ fn who_is_far_behind_goes_on_in_the_newest_segment() {
     assert!(found.behind.skipped_segments > 2, "{}", found.behind.skipped_segments);
     let times = times_of(&found, "/a");
     assert!(times.len() < 3 * MANY as usize, "{}", times.len());
+}
+
+#[test]
+fn who_is_in_a_segment_that_begins_another_life_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let retention = Retention::Segments(2);
+    let config = RecorderConfig { segment_bytes: 8 << 20, retention, ..config(dir.path()) };
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    channels[0].append(0, b"first").unwrap();
+    let mut found = Found::new(dir.path());
+    found.until(|found| found.behind.definitions().is_some());
+    let mut time_ns = 0;
+    while recorder.meters().rotations.load(Ordering::Relaxed) < 2 {
+        while recorder.stats().channels[0].account.buffered.bytes > 500_000 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        time_ns += 1;
+        channels[0].append(time_ns, &[1; RECORD_BYTES]).unwrap();
+    }
+    let (begun_ns, started) = (time_ns, Instant::now());
+    // The file goes on changing: a segment takes more blocks than come in LONG.
+    while times_of(&found, "/a").last() <= Some(&begun_ns) {
+        assert!(started.elapsed() < LONG);
+        time_ns += 1;
+        channels[0].append(time_ns, b"more").unwrap();
+        found.step();
+        thread::sleep(Duration::from_millis(50));
+    }
+    recorder.finish().unwrap();
 }
 
 #[test]
