@@ -12,6 +12,7 @@ use steadyio_export::summary::Damage;
 use steadyio_export::survey::{Survey, SurveyError};
 use steadyio_recorder::audit::Loss;
 use steadyio_recorder::incident::files;
+use steadyio_recorder::mcap::files::distinct;
 use steadyio_recorder::stream::filter::TopicPattern;
 
 use crate::exit::{Failure, Status};
@@ -97,6 +98,7 @@ pub fn survey(paths: &[PathBuf], stop: &Interrupt) -> Result<Survey, Failure> {
 
 /// Limits the survey to the segments that this incident keeps.
 fn only_incident(survey: &mut Survey, paths: &[PathBuf], name: &str) -> anyhow::Result<()> {
+    let paths = distinct(paths);
     let incidents = paths.iter().map(|path| files::read(path, name));
     let incidents = incidents.collect::<Result<Vec<_>, _>>().context("--incident")?;
     survey.only(&incidents);
