@@ -18,8 +18,8 @@ use steadyio_core::diagnostic;
 use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::files::{
-    DirectoryLock, FilesError, NO_DEFINITIONS, ReadLimit, Recovered, audited, distinct,
-    examine_file, lock_directory, recordings, recover_segment,
+    DirectoryLock, FilesError, NO_DEFINITIONS, ReadLimit, Recovered, WIPED, audited, distinct,
+    examine_file, lock_directory, recordings, recover_segment, set_aside,
 };
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::recover::{ChannelFound, Contents, State};
@@ -120,9 +120,12 @@ fn losses(paths: &[PathBuf], outcomes: &[Outcome]) -> Vec<Loss> {
         let of_path = |outcome: &&Outcome| {
             outcome.path == *path || outcome.path.parent() == Some(path.as_path())
         };
-        let found: Vec<_> =
+        let mut found: Vec<_> =
             outcomes.iter().filter(of_path).filter_map(|one| audited(&one)).collect();
         let list = if path.is_dir() { manifest::read(path) } else { None };
+        if !audit::losses(&found, list.as_ref()).is_empty() {
+            found.extend(set_aside(path));
+        }
         losses.extend(audit::losses(&found, list.as_ref()));
     }
     losses
@@ -190,7 +193,10 @@ fn lock_all(files: &[PathBuf]) -> Result<Vec<DirectoryLock>, FilesError> {
 fn status(outcomes: &[Outcome]) -> Status {
     let flawed = |recovered: &Recovered| {
         let found = &recovered.found;
-        found.damaged || found.gaps.durable_blocks > 0 || found.state.is_incomplete()
+        found.damaged
+            || recovered.wiped
+            || found.gaps.durable_blocks > 0
+            || found.state.is_incomplete()
     };
     if outcomes.iter().any(|outcome| outcome.result.is_err()) {
         Status::Failed
@@ -206,6 +212,7 @@ fn trouble(outcome: &Outcome) -> Option<String> {
     let path = outcome.path.display();
     let found = match &outcome.result {
         Err(error) => return Some(error.to_string()),
+        Ok(recovered) if recovered.wiped => return Some(format!("{path}: {WIPED}")),
         Ok(recovered) => &recovered.found,
     };
     let Gaps { blocks, bytes, durable_blocks } = found.gaps;

@@ -8,11 +8,12 @@
 //! overwritten meanwhile.
 //!
 //! Reading order: [`survey`] finds the segments, [`selection`] the messages, [`merge`] their order.
-//! [`export`] and [`files`] write the file, and [`summary`] describes it. [`overview`] describes
-//! the pool without its messages. [`behind`] follows a running recorder. [`rosbag2`] has the
-//! metadata of ROS 2 bags.
+//! `copies` reads segments that are there twice. [`export`] and [`files`] write the file, and
+//! [`summary`] describes it. [`overview`] describes the pool without its messages. [`behind`]
+//! follows a running recorder. [`rosbag2`] has the metadata of ROS 2 bags.
 
 pub mod behind;
+mod copies;
 pub mod export;
 pub mod files;
 mod latched;

@@ -8,7 +8,7 @@
 //! counted.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::fmt::Display;
 use std::fs::File;
 use std::io;
@@ -19,12 +19,11 @@ use rustix::io::Errno;
 use steadyio_recorder::mcap::definitions::Definitions;
 use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::private::{Identity, Life};
-use steadyio_recorder::mcap::reading::{
-    Found, MessageInBlock, Readable, life, messages, read, read_block,
-};
+use steadyio_recorder::mcap::reading::{MessageInBlock, Readable, life, messages, read_block};
 use steadyio_recorder::mcap::recover::RecoverError;
 use steadyio_recorder::mcap::sectors::Sectors;
 
+use crate::copies::open_again;
 use crate::latched::{Latched, LatchedMessage, standing};
 use crate::selection::Selection;
 use crate::summary::Missing;
@@ -107,6 +106,8 @@ pub struct Merge {
     /// The positions of segments that were not opened yet, the earliest first.
     unopened: VecDeque<usize>,
     open: Vec<Option<Open>>,
+    /// The earliest unread block of each open segment: its first log time, and the segment.
+    next_blocks: BTreeSet<(u64, usize)>,
     heap: BinaryHeap<Reverse<Waiting>>,
     held: Vec<Option<Held>>,
     held_bytes: usize,
@@ -134,6 +135,7 @@ impl Merge {
         unopened.sort_by_key(|at| segments[*at].times_ns.0);
         Merge {
             open: segments.iter().map(|_| None).collect(),
+            next_blocks: BTreeSet::new(),
             segments,
             selection,
             standing: is_standing,
@@ -161,7 +163,7 @@ impl Merge {
     pub fn step(&mut self) -> io::Result<Option<Item>> {
         self.release();
         let next_segment = self.unopened.front().map(|at| self.segments[*at].times_ns.0);
-        let next_block = self.next_block();
+        let next_block = self.next_blocks.first().copied();
         let next_read =
             next_segment.into_iter().chain(next_block.map(|(start_ns, _)| start_ns)).min();
         let is_full = self.held_bytes >= self.held_bytes_max;
@@ -186,24 +188,15 @@ impl Merge {
         held.map_or(&[], |held| &held.bytes[message.payload.clone()])
     }
 
-    /// The earliest block of the open segments: its first log time, and its segment.
-    fn next_block(&self) -> Option<(u64, usize)> {
-        let open = self.open.iter().enumerate();
-        let next = |(at, open): (usize, &Option<Open>)| {
-            open.as_ref()?.blocks.front().map(|block| (block.start_ns, at))
-        };
-        open.filter_map(next).min()
-    }
-
     fn open_next(&mut self) -> io::Result<Option<Item>> {
         let Some(at) = self.unopened.pop_front() else { return Ok(None) };
         let segment = &self.segments[at];
         let is_wanted = self.selection.wants_some_of(segment.times_ns);
         let passed = Ok(Some(Item::Read(segment.bytes)));
-        let mut opened = open_again(segment);
+        let mut opened = self.open_again(at);
         if opened.as_ref().is_err_and(is_full) {
             self.close_files();
-            opened = open_again(&self.segments[at]);
+            opened = self.open_again(at);
         }
         let segment = &self.segments[at];
         let (file, found) = match opened {
@@ -234,8 +227,14 @@ impl Merge {
             self.hold_standing(at, &open, &found.blocks)?;
         }
         open.blocks = blocks.into();
+        self.next_blocks.extend(open.blocks.front().map(|block| (block.start_ns, at)));
         self.open[at] = (!open.blocks.is_empty()).then_some(open);
         Ok(Some(Item::Segment(at, found)))
+    }
+
+    fn open_again(&self, at: usize) -> Result<Option<(File, Box<Readable>)>, RecoverError> {
+        let Segment { path, life, copies, .. } = &self.segments[at];
+        open_again(path, life, copies)
     }
 
     /// A segment without the blocks to read.
@@ -298,7 +297,7 @@ impl Merge {
     /// segments.
     fn standing_of(&mut self, at: usize) -> io::Result<BTreeMap<usize, (MessageInBlock, Vec<u8>)>> {
         self.close_files();
-        let opened = open_again(&self.segments[at]);
+        let opened = self.open_again(at);
         let opened = opened.map_err(|error| named(&self.segments[at], &error))?;
         let Some((file, found)) = opened else {
             self.missing.overwritten_segments += 1;
@@ -322,6 +321,8 @@ impl Merge {
         self.open_file(at).map_err(|error| named(&self.segments[at], &error))?;
         let Some(open) = &mut self.open[at] else { return Ok(Item::Read(0)) };
         let Some(span) = open.blocks.pop_front() else { return Ok(Item::Read(0)) };
+        self.next_blocks.remove(&(span.start_ns, at));
+        self.next_blocks.extend(open.blocks.front().map(|block| (block.start_ns, at)));
         let Some(file) = &open.file else {
             self.missing.add_block(&span, true);
             return Ok(Item::Read(span.bytes));
@@ -470,21 +471,6 @@ fn waiting(
         block,
         latched,
     }
-}
-
-/// Opens a segment again; None if it has begun another life.
-fn open_again(segment: &Segment) -> Result<Option<(File, Box<Readable>)>, RecoverError> {
-    let file = match File::open(&segment.path) {
-        // A recorder has renamed it.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
-    Ok(match read(&file)? {
-        Found::Messages(found) if found.life.identity == segment.life.identity => {
-            Some((file, found))
-        }
-        _ => None,
-    })
 }
 
 /// Whether the process has too many open files.

@@ -16,12 +16,13 @@ use serde::Serialize;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::incident::Incident;
-use steadyio_recorder::mcap::files::{FilesError, distinct, examine_file};
+use steadyio_recorder::mcap::files::{FilesError, WIPED, distinct, examine_file};
 use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment, is_unused, named};
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::reading::{Found, Readable, read};
 
+use crate::copies::open_again;
 use crate::selection::Selection;
 
 /// A segment with messages.
@@ -33,10 +34,26 @@ pub struct Segment {
     pub times_ns: (u64, u64),
     /// The size of its blocks.
     pub bytes: u64,
+    pub messages: u64,
     /// The latest log time that is not an outlier.
     pub last_ns: u64,
     /// Other files of the same life.
     pub copies: Vec<PathBuf>,
+}
+
+impl Segment {
+    fn new(path: &Path, found: &Readable) -> Segment {
+        let Readable { life, times_ns, .. } = *found;
+        Segment {
+            path: path.into(),
+            life,
+            times_ns,
+            bytes: found.blocks.iter().map(|block| block.bytes).sum(),
+            messages: found.evidence.present,
+            last_ns: last_ns(&found.blocks).unwrap_or(times_ns.1),
+            copies: Vec::new(),
+        }
+    }
 }
 
 /// A log time that is this much later than a later record's is an outlier, from a clock that jumped
@@ -108,7 +125,6 @@ pub enum SurveyError {
 /// The number of times that the directory is read again before anything counts as missing.
 const LOOKS_AGAIN_MAX: usize = 2;
 const NO_DEFINITIONS: &str = "holds data, but its definitions and their copy are damaged";
-const WIPED: &str = "has the name of a segment with records, and holds none: it was wiped";
 const NO_FILE: &str = "not a regular file";
 /// The reason for a complete file from another program.
 const FOREIGN: &str = "was not written by a steadyio recorder; 'mcap filter' takes such files";
@@ -185,16 +201,6 @@ impl Survey {
             // A recorder may have continued between reading two segments.
             survey = Survey::look(paths, stop, progress)?;
         }
-        // If a life is there twice, as a segment and as an earlier copy, the longer one counts.
-        let life = |segment: &Segment| {
-            (segment.life.identity.sequence, segment.life.identity.recording_id)
-        };
-        survey.segments.sort_by_key(|segment| (life(segment), Reverse(segment.bytes)));
-        survey.segments.dedup_by(|copy, kept| {
-            let is_copy = life(copy) == life(kept);
-            kept.copies.extend(is_copy.then(|| mem::take(&mut copy.path)));
-            is_copy
-        });
         Ok(survey)
     }
 
@@ -206,24 +212,82 @@ impl Survey {
         let places: Vec<Vec<PathBuf>> =
             paths.iter().map(|path| files(path)).collect::<Result<_, _>>()?;
         let all = places.iter().map(Vec::len).sum();
-        let (mut survey, mut done) = (Survey::default(), 0);
-        for (place, files) in paths.iter().zip(&places) {
-            let mut found = Vec::with_capacity(files.len());
+        let (mut survey, mut done, mut found) = (Survey::default(), 0, Vec::new());
+        for files in &places {
+            let mut of_place = Vec::with_capacity(files.len());
             for path in files {
                 progress(done, all);
                 done += 1;
                 if stop.requested() {
                     return Err(SurveyError::Interrupted);
                 }
-                found.extend(survey.add(path));
+                of_place.extend(survey.add(path));
             }
-            let list = if place.is_dir() { manifest::read(place) } else { None };
-            if let Some(path) = manifest::damaged(place) {
-                survey.add_unreadable(&path, manifest::DAMAGED);
-            }
-            survey.losses.extend(audit::losses(&found, list.as_ref()));
+            found.push(of_place);
+        }
+        survey.join_copies(&mut found);
+        for (at, place) in paths.iter().enumerate() {
+            survey.audit(place, &found[at], found[..at].iter().chain(&found[at + 1..]));
         }
         Ok(survey)
+    }
+
+    /// If a life is there twice, as a segment and as an earlier copy, the one with more messages
+    /// counts, with the blocks that only the other one has.
+    fn join_copies(&mut self, found: &mut [Vec<audit::Found>]) {
+        let life = |segment: &Segment| {
+            (segment.life.identity.sequence, segment.life.identity.recording_id)
+        };
+        self.segments.sort_by_key(|segment| (life(segment), Reverse(segment.messages)));
+        self.segments.dedup_by(|copy, kept| {
+            let is_copy = life(copy) == life(kept);
+            kept.copies.extend(is_copy.then(|| mem::take(&mut copy.path)));
+            is_copy
+        });
+        for segment in self.segments.iter_mut().filter(|segment| !segment.copies.is_empty()) {
+            let Segment { path, life, copies, .. } = &*segment;
+            let Ok(Some((_, joined))) = open_again(path, life, copies) else { continue };
+            let copies = mem::take(&mut segment.copies);
+            *segment = Segment { copies, ..Segment::new(&segment.path, &joined) };
+            for file in found.iter_mut().flatten() {
+                match file {
+                    audit::Found::Life { path, evidence, .. } if *path == segment.path => {
+                        *evidence = joined.evidence;
+                    }
+                    audit::Found::Aside { life, evidence }
+                        if life.identity == segment.life.identity
+                            && evidence.present < segment.messages =>
+                    {
+                        *evidence = joined.evidence;
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Counts the losses of a place. What is elsewhere is not lost.
+    fn audit<'a>(
+        &mut self,
+        place: &Path,
+        found: &[audit::Found],
+        elsewhere: impl Iterator<Item = &'a Vec<audit::Found>>,
+    ) {
+        let list = if place.is_dir() { manifest::read(place) } else { None };
+        if let Some(path) = manifest::damaged(place) {
+            self.add_unreadable(&path, manifest::DAMAGED);
+        }
+        let mut found = found.to_vec();
+        found.extend(elsewhere.flatten().filter_map(audit::Found::aside));
+        for loss in audit::losses(&found, list.as_ref()) {
+            let is_same =
+                |known: &&mut Loss| loss.identity.is_some() && known.identity == loss.identity;
+            match self.losses.iter_mut().find(is_same) {
+                Some(known) if known.messages < loss.messages => *known = loss,
+                Some(_) => {}
+                None => self.losses.push(loss),
+            }
+        }
     }
 
     /// Limits the survey to the segments that these incidents keep.
@@ -308,17 +372,13 @@ impl Survey {
                 audit::Found::Unreadable
             }
         };
-        in_pool(path).then_some(audited)
+        if in_pool(path) { Some(audited) } else { audited.aside() }
     }
 
     fn add_segment(&mut self, path: &Path, found: &Readable) {
         self.profiles.insert(found.profile.clone());
         self.topics.extend(found.definitions.topics().iter().cloned());
-        let bytes = found.blocks.iter().map(|block| block.bytes).sum();
-        let Readable { life, times_ns, .. } = *found;
-        let last_ns = last_ns(&found.blocks).unwrap_or(times_ns.1);
-        let (path, copies) = (path.into(), Vec::new());
-        self.segments.push(Segment { path, life, times_ns, bytes, last_ns, copies });
+        self.segments.push(Segment::new(path, found));
     }
 
     fn add_unreadable(&mut self, path: &Path, why: &str) {

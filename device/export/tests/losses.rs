@@ -162,7 +162,11 @@ fn apply(dir: &Path, damage: &Damage) {
 /// Log times of the exported messages, the number of those that the export counts as missing, and
 /// whether it says that any are.
 fn exported(dir: &Path) -> (BTreeSet<u64>, u64, bool) {
-    let survey = Survey::of(&[dir.into()], &Interrupt::default(), &mut |_, _| ()).unwrap();
+    export_of(&[dir.into()])
+}
+
+fn export_of(paths: &[PathBuf]) -> (BTreeSet<u64>, u64, bool) {
+    let survey = Survey::of(paths, &Interrupt::default(), &mut |_, _| ()).unwrap();
     let mut out = Cursor::new(Vec::new());
     let export = Export {
         survey: &survey,
@@ -274,6 +278,75 @@ fn a_segment_that_is_gone_counts_after_a_start_has_made_it_again() {
         assert_eq!((started(dir.path()), started(dir.path())), (gone, 0));
         let (_, counted, is_damaged) = exported(dir.path());
         assert!(gone > 0 && counted == gone && is_damaged, "export: {counted} of {gone}");
+    }
+}
+
+/// Overwrites a part of a segment, in eighths of it.
+fn zero(path: &Path, (from, to): (u64, u64)) {
+    let mut file = File::options().write(true).open(path).unwrap();
+    let eighth = SEGMENT_BYTES / 8;
+    file.seek(SeekFrom::Start(from * eighth)).unwrap();
+    file.write_all(&vec![0; ((to - from) * eighth) as usize]).unwrap();
+}
+
+type Eighths = &'static [(u64, u64)];
+
+/// Damages the segments of a copied pool and of one copy; the summary is in the last eighth.
+const COPIES: [(Eighths, Eighths); 7] = [
+    (&[(4, 8)], &[]),
+    (&[(4, 8)], &[(2, 3)]),
+    (&[(4, 8)], &[(4, 5)]),
+    (&[(2, 3)], &[(2, 4)]),
+    (&[(4, 8)], &[(7, 8)]),
+    (&[(6, 8)], &[(3, 8)]),
+    (&[(2, 3), (7, 8)], &[(4, 5), (7, 8)]),
+];
+
+#[test]
+fn what_neither_a_segment_nor_its_copy_has_is_counted() {
+    let (whole, _) = &POOLS[1];
+    let before = exported(whole.path()).0;
+    let names = ["segment-00001.mcap.damaged-1", "segment-00009.mcap", "elsewhere"];
+    for (copy, (of_segment, of_copy)) in names.iter().flat_map(|name| COPIES.map(|one| (name, one)))
+    {
+        let dir = tempfile::tempdir().unwrap();
+        copy_files(whole.path(), dir.path());
+        let (segment, copy) = (&segments(dir.path())[1], dir.path().join(copy));
+        fs::copy(segment, &copy).unwrap();
+        of_segment.iter().for_each(|eighths| zero(segment, *eighths));
+        of_copy.iter().for_each(|eighths| zero(&copy, *eighths));
+        let mut paths = vec![dir.path().to_path_buf()];
+        paths.extend(copy.ends_with("elsewhere").then_some(copy));
+        let count = || {
+            let (after, counted, _) = export_of(&paths);
+            (counted, before.difference(&after).count() as u64)
+        };
+        let (counted, gone) = count();
+        assert_eq!(counted, gone, "{of_segment:?} {of_copy:?} {paths:?}");
+        // Without the list, a limit may be all that is known.
+        fs::remove_file(dir.path().join("pool.json")).unwrap();
+        let (counted, gone) = count();
+        assert!(counted >= gone, "{counted} of {gone}: {of_segment:?} {of_copy:?} {paths:?}");
+    }
+}
+
+#[test]
+fn a_wiped_segment_counts_after_a_start_has_made_it_again() {
+    let (whole, _) = &POOLS[4];
+    let before = exported(whole.path()).0.len() as u64;
+    for at in 0..SEGMENTS as usize {
+        let dir = tempfile::tempdir().unwrap();
+        copy_files(whole.path(), dir.path());
+        let path = &segments(dir.path())[at];
+        zero(path, (0, 8));
+        let gone = before - exported(dir.path()).0.len() as u64;
+        assert!(started(dir.path()) >= gone);
+        let (_, counted, is_damaged) = exported(dir.path());
+        assert!(
+            counted >= gone && (is_damaged || gone == 0),
+            "{}: {counted} of {gone}",
+            path.display()
+        );
     }
 }
 

@@ -220,3 +220,36 @@ fn a_directory_that_is_named_twice_counts_once() {
         assert_eq!(run(command, &["r", "link", "r"]), once);
     }
 }
+
+#[test]
+fn a_recovery_counts_no_message_that_a_renamed_segment_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    assert_eq!(record(dir, 400).status.code(), Some(0));
+    let (whole, aside) = (dir.join(SEGMENT), dir.join("r/segment-00000.mcap.damaged-1"));
+    fs::copy(&whole, &aside).unwrap();
+    let mut bytes = fs::read(&whole).unwrap();
+    bytes[300_000..300_000 + 131_072].fill(0);
+    fs::write(&whole, &bytes).unwrap();
+    let recover = || steady(dir, &["recover", "--verify", "r"], &[]);
+    let output = recover();
+    assert_eq!(output.status.code(), Some(3), "the segment is damaged");
+    assert!(!stderr(&output).contains("messages are missing"), "{}", stderr(&output));
+    let (status, summary) = export(dir);
+    assert_eq!((status, &summary["missing"]["messages"]), (Some(0), &0.into()));
+    assert_eq!(summary["messages"], 400);
+    fs::write(&aside, &bytes).unwrap();
+    assert!(stderr(&recover()).contains("messages are missing"));
+}
+
+#[test]
+fn a_recovery_of_a_wiped_segment_alone_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    assert_eq!(record(dir, 400).status.code(), Some(0));
+    let path = dir.join(SEGMENT);
+    fs::write(&path, vec![0; fs::metadata(&path).unwrap().len() as usize]).unwrap();
+    let output = steady(dir, &["recover", SEGMENT], &[]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("it was wiped"), "{}", stderr(&output));
+}

@@ -131,6 +131,11 @@ impl Manifest {
         self.lives.iter().map(|life| life.sequence).max().unwrap_or(0)
     }
 
+    /// The number of segments that held no message.
+    pub(super) fn empty(&self) -> usize {
+        self.segments.saturating_sub(self.lives.len() + self.unreadable)
+    }
+
     pub(super) fn messages(&self, identity: &Identity) -> Option<Listed> {
         let is_it = |life: &&ListedLife| {
             life.sequence == identity.sequence && life.recording_id == hex(&identity.recording_id)

@@ -6,6 +6,7 @@
 //! list of segments that the last start or end of a recording left in the directory. Called by
 //! recorders that start, by exports and by the recovery; so they count the same.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use self::manifest::{Gone, Listed, Manifest};
@@ -19,10 +20,24 @@ pub mod manifest;
 pub enum Found {
     /// It has a life, with messages or without.
     Life { path: PathBuf, life: Life, times_ns: Option<(u64, u64)>, evidence: Evidence },
+    /// The same in a file outside of the pool: renamed as damaged, or of another directory.
+    Aside { life: Life, evidence: Evidence },
     /// It was never used.
     Unused,
     /// Nothing says whose it is.
     Unreadable,
+}
+
+impl Found {
+    /// The file as another pool finds it; None if it has no life.
+    pub fn aside(&self) -> Option<Found> {
+        match *self {
+            Found::Life { life, evidence, .. } | Found::Aside { life, evidence } => {
+                Some(Found::Aside { life, evidence })
+            }
+            Found::Unused | Found::Unreadable => None,
+        }
+    }
 }
 
 /// Messages that are missing, and where.
@@ -52,12 +67,18 @@ impl Loss {
     }
 }
 
-/// A life and its evidence.
+/// A life in the pool, and its evidence.
 struct Piece<'a> {
     path: &'a Path,
     life: &'a Life,
     times_ns: Option<(u64, u64)>,
-    evidence: &'a Evidence,
+    evidence: Evidence,
+}
+
+/// A life that only files outside of the pool have, and the number of its messages there.
+struct Aside {
+    identity: Identity,
+    present: u64,
 }
 
 impl Piece<'_> {
@@ -67,7 +88,12 @@ impl Piece<'_> {
 
     /// It was prepared, and nothing was recorded.
     fn is_blank(&self) -> bool {
-        *self.evidence == Evidence::default()
+        self.evidence == Evidence::default()
+    }
+
+    /// The number of messages that it had for sure.
+    fn counted(&self) -> u64 {
+        self.evidence.counted.unwrap_or(0).max(self.evidence.at_least)
     }
 
     fn name(&self) -> String {
@@ -78,6 +104,7 @@ impl Piece<'_> {
 /// The losses in the files of one directory.
 pub fn losses(files: &[Found], manifest: Option<&Manifest>) -> Vec<Loss> {
     let pieces = pieces(files);
+    let aside = aside(files, &pieces);
     let mut found: Vec<Loss> =
         pieces.iter().filter_map(|piece| of_piece(piece, manifest)).collect();
     let others = files.iter().filter(|file| matches!(file, Found::Unused)).count();
@@ -88,17 +115,22 @@ pub fn losses(files: &[Found], manifest: Option<&Manifest>) -> Vec<Loss> {
     // Nothing was recorded since: the list has all lives.
     let complete = manifest
         .filter(|list| pieces.iter().all(|piece| piece.is_blank() || !is_later(list, piece)));
-    let any_missing = missing > 0 && complete.is_none();
+    let later = |list: &Manifest| pieces.iter().filter(|piece| is_later(list, piece)).count();
+    // One that looks unused was not when the list was written, if others have been used since.
+    let hidden = |list: &Manifest| others > list.empty().saturating_sub(later(list));
+    let any_missing = complete.is_none() && (missing > 0 || manifest.is_some_and(hidden));
     let reported = reported(&pieces, &found, manifest);
-    let spans = spans(&pieces, any_missing, manifest, &reported, &mut found);
+    let around = Around { any_missing, manifest, reported: &reported, aside: &aside };
+    let spans = spans(&pieces, &around, &mut found);
     found.extend(spans.losses);
-    // Segments that were prepared since have lost the oldest lives.
+    // Segments that were prepared since have lost the oldest lives, unless they were empty.
     let prepared = |list: &Manifest| match list.ended {
         true => 0,
-        false => pieces.iter().filter(|piece| is_later(list, piece)).count(),
+        false => later(list).saturating_sub(list.empty()),
     };
-    let gone = complete.map_or(Vec::new(), |list| absent(list, &pieces, prepared(list)));
-    let known = spans.absent + gone.len();
+    let (gone, absent) =
+        complete.map_or((Vec::new(), 0), |list| absent(list, &pieces, &aside, prepared(list)));
+    let known = spans.absent + absent;
     found.extend(gone);
     let untold = missing.saturating_sub(known);
     let unlisted = manifest.map_or(0, |list| list.unreadable);
@@ -134,36 +166,64 @@ fn reported(pieces: &[Piece<'_>], found: &[Loss], manifest: Option<&Manifest>) -
 }
 
 /// The losses of lives that are not `there`. A start that made their segments again writes them to
-/// the list.
-pub fn gone(losses: &[Loss], there: &[Identity]) -> Vec<Gone> {
+/// the list. A new loss of unknown lives counts as one of the next life, which has no segment.
+pub fn gone(losses: &[Loss], there: &[Identity], newest: u64) -> Vec<Gone> {
     let of = |loss: &Loss| {
         let is_there = loss.identity.is_some_and(|identity| there.contains(&identity));
-        let (first, last) = loss.lives.filter(|_| !is_there)?;
+        let unknown = (!loss.known).then_some((newest + 1, newest + 1));
+        let (first, last) = loss.lives.or(unknown).filter(|_| !is_there)?;
         Some(Gone { first, last, messages: loss.messages, at_most: loss.at_most })
     };
     losses.iter().filter_map(of).collect()
 }
 
-/// By age; of a life that is there twice, the one with more messages.
+/// By age; the copies of a life are one.
 fn pieces(files: &[Found]) -> Vec<Piece<'_>> {
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     for file in files {
         if let Found::Life { path, life, times_ns, evidence } = file {
-            pieces.push(Piece { path, life, times_ns: *times_ns, evidence });
+            pieces.push(Piece { path, life, times_ns: *times_ns, evidence: *evidence });
         }
     }
     let life = |piece: &Piece<'_>| (piece.identity().sequence, piece.identity().recording_id);
-    pieces.sort_by_key(|piece| (life(piece), u64::MAX - piece.evidence.present));
-    pieces.dedup_by_key(|piece| life(piece));
+    pieces.sort_by_key(|piece| (life(piece), Reverse(piece.evidence.present)));
+    pieces.dedup_by(|copy, kept| {
+        let is_copy = life(copy) == life(kept);
+        if is_copy {
+            kept.evidence = kept.evidence.joined(copy.evidence);
+        }
+        is_copy
+    });
+    for file in files {
+        let Found::Aside { life, evidence } = file else { continue };
+        if let Some(piece) = pieces.iter_mut().find(|piece| piece.identity() == life.identity) {
+            piece.evidence = piece.evidence.with_aside(*evidence);
+        }
+    }
     pieces
+}
+
+fn aside(files: &[Found], pieces: &[Piece<'_>]) -> Vec<Aside> {
+    let mut all: Vec<Aside> = Vec::new();
+    for file in files {
+        let Found::Aside { life: Life { identity, .. }, evidence } = *file else { continue };
+        if pieces.iter().any(|piece| piece.identity() == identity) {
+            continue;
+        }
+        match all.iter_mut().find(|one| one.identity == identity) {
+            Some(known) => known.present = known.present.max(evidence.present),
+            None => all.push(Aside { identity, present: evidence.present }),
+        }
+    }
+    all
 }
 
 /// By its own records, and by the list.
 fn of_piece(piece: &Piece<'_>, manifest: Option<&Manifest>) -> Option<Loss> {
-    let Evidence { present, counted, at_least, missing_at_most, .. } = *piece.evidence;
+    let Evidence { present, counted, missing_at_most, .. } = piece.evidence;
     let listed = manifest.and_then(|list| list.messages(&piece.identity()));
     let less_than = |expected: u64| expected.saturating_sub(present);
-    let surely = less_than(counted.unwrap_or(0).max(at_least));
+    let surely = less_than(piece.counted());
     // Only the newest one that was listed as a recording began may have got more messages since.
     let may_have_grown =
         manifest.is_none_or(|list| !list.ended && piece.identity().sequence == list.newest());
@@ -199,6 +259,25 @@ fn loss(place: String, messages: u64, at_most: bool, piece: Option<&Piece<'_>>) 
     (messages > 0).then_some(loss)
 }
 
+/// What is known besides the lives in the pool.
+struct Around<'a> {
+    any_missing: bool,
+    manifest: Option<&'a Manifest>,
+    reported: &'a [Loss],
+    aside: &'a [Aside],
+}
+
+impl Around<'_> {
+    /// The lives in other files between two of a recording.
+    fn aside_between(&self, one: Identity, other: Identity) -> impl Iterator<Item = &Aside> {
+        let is_between = move |aside: &&Aside| {
+            let Identity { recording_id, sequence } = aside.identity;
+            recording_id == one.recording_id && one.sequence < sequence && sequence < other.sequence
+        };
+        self.aside.iter().filter(is_between)
+    }
+}
+
 struct Spans {
     losses: Vec<Loss>,
     /// Lives that are not there, between those that are.
@@ -208,13 +287,8 @@ struct Spans {
 /// From one life to the next of the same recording whose beginnings say how many messages were
 /// durable before. Replaces what was found of the single lives between if that is less, or a guess.
 /// Losses in `reported` are no part of it.
-fn spans(
-    pieces: &[Piece<'_>],
-    any_missing: bool,
-    manifest: Option<&Manifest>,
-    reported: &[Loss],
-    found: &mut Vec<Loss>,
-) -> Spans {
+fn spans(pieces: &[Piece<'_>], around: &Around<'_>, found: &mut Vec<Loss>) -> Spans {
+    let &Around { any_missing, manifest, reported, .. } = around;
     let mut spans = Spans { losses: Vec::new(), absent: 0 };
     let known: Vec<usize> =
         (0..pieces.len()).filter(|&at| pieces[at].evidence.begun.is_some()).collect();
@@ -227,14 +301,21 @@ fn spans(
         if one.recording_id != other.recording_id || (absent > 0 && !any_missing) {
             continue;
         }
-        spans.absent += absent;
         let begun = |at: usize| pieces[at].evidence.begun.unwrap_or(0);
         let present: u64 = pieces[first..next].iter().map(|piece| piece.evidence.present).sum();
+        let aside = around.aside_between(one, other).map(|aside| aside.present);
+        let present = present + aside.sum::<u64>();
         let range = (one.sequence, other.sequence - 1);
         let is_within_range =
             |loss: &&Loss| loss.lives.is_some_and(|(from, to)| range.0 <= from && to <= range.1);
         let reported: u64 = reported.iter().filter(is_within_range).map(|loss| loss.messages).sum();
-        let messages = begun(next).saturating_sub(begun(first)).saturating_sub(present + reported);
+        let all = begun(next).saturating_sub(begun(first));
+        let messages = all.saturating_sub(present + reported);
+        // Without a loss, no segment is gone: a number was left out, or the segment was made again.
+        spans.absent += match messages {
+            0 => around.aside_between(one, other).count(),
+            _ => absent,
+        };
         let within = |loss: &Loss| {
             let inside = |identity: Identity| {
                 pieces[first..next].iter().any(|piece| piece.identity() == identity)
@@ -246,8 +327,10 @@ fn spans(
             .filter(|loss| within(loss) && !loss.at_most)
             .map(|loss| loss.messages)
             .sum();
-        // Where there is a loss, it is this one: what single segments say is a part of it.
-        if messages == 0 || messages < of_pieces {
+        // Where there is a loss, it is this one: what single segments say is a part of it. Where
+        // there is none, only an equal count of the segments shows that no guess is right.
+        let counted = pieces[first..next].iter().map(Piece::counted).sum::<u64>();
+        if messages < of_pieces || (messages == 0 && counted != all) {
             continue;
         }
         found.retain(|loss| !within(loss));
@@ -264,8 +347,14 @@ fn spans(
     spans
 }
 
-/// Lives that the list has and the pool has not, when nothing was recorded since.
-fn absent(list: &Manifest, pieces: &[Piece<'_>], overwritten: usize) -> Vec<Loss> {
+/// Lives that the list has and the pool has not, when nothing was recorded since: the losses, and
+/// the number of these lives.
+fn absent(
+    list: &Manifest,
+    pieces: &[Piece<'_>],
+    aside: &[Aside],
+    overwritten: usize,
+) -> (Vec<Loss>, usize) {
     let is_there = |identity: &Identity| pieces.iter().any(|piece| piece.identity() == *identity);
     let mut absent: Vec<(Identity, Listed)> =
         list.lives().filter(|(identity, _)| !is_there(identity)).collect();
@@ -273,10 +362,13 @@ fn absent(list: &Manifest, pieces: &[Piece<'_>], overwritten: usize) -> Vec<Loss
     let loss = |(identity, Listed { messages, missing, .. }): (Identity, Listed)| {
         let sequence = identity.sequence;
         let place = format!("segment {sequence}, which is gone");
-        let loss = loss(place, messages.saturating_sub(missing), false, None)?;
+        let of_life = aside.iter().filter(|aside| aside.identity == identity);
+        let present: u64 = of_life.map(|aside| aside.present).sum();
+        let loss = loss(place, messages.saturating_sub(missing + present), false, None)?;
         Some(Loss { lives: Some((sequence, sequence)), ..loss })
     };
-    absent.into_iter().skip(overwritten).filter_map(loss).collect()
+    let absent = absent.split_off(overwritten.min(absent.len()));
+    (absent.iter().copied().filter_map(loss).collect(), absent.len())
 }
 
 /// Whether any file of the directory, gone or not, may have compressed blocks. The list has it

@@ -180,3 +180,70 @@ fn a_loss_that_a_segment_shows_itself_does_not_count_twice() {
     let files = [damaged, whole(3), Found::Unused, Found::Unused];
     assert_eq!(found(&files, Some(&list)), [(10, false), (100, false)]);
 }
+
+/// The same file outside of the pool.
+fn outside(file: &Found) -> Found {
+    file.aside().unwrap_or(Found::Unused)
+}
+
+/// The same life as a damaged copy that has so many messages, and may have had as many more.
+fn damaged_copy(sequence: u64, present: u64, missing_at_most: u64) -> Found {
+    let Found::Life { path, life, evidence, .. } = without_summary(sequence, present) else {
+        unreachable!()
+    };
+    let evidence = Evidence { missing_at_most, ..evidence };
+    Found::Life { path, life, times_ns: None, evidence }
+}
+
+#[test]
+fn what_a_file_outside_of_the_pool_has_is_not_lost() {
+    let ended = list(2, true, 1..3);
+    let damaged = [damaged_copy(1, 40, 900), whole(2)];
+    let with = |aside: Found| [&damaged[..], &[outside(&aside)]].concat();
+    assert_eq!(found(&damaged, Some(&ended)), [(60, false)]);
+    assert_eq!(found(&with(whole(1)), Some(&ended)), []);
+    assert_eq!(found(&with(damaged_copy(1, 70, 900)), Some(&ended)), [(30, false)]);
+    // Neither the list nor the next segment is there.
+    assert_eq!(found(&damaged[..1], None), [(900, true)]);
+    // A damaged copy says nothing of a whole segment.
+    let copied = [whole(1), outside(&damaged_copy(1, 40, 900))];
+    assert_eq!(found(&copied, None), []);
+    // The segment itself is gone.
+    let gone = [whole(1), whole(3), Found::Unused, outside(&whole(2))];
+    assert_eq!(found(&gone, Some(&list(4, false, 0..0))), []);
+    assert_eq!(found(&[whole(2), outside(&whole(1))], Some(&ended)), []);
+}
+
+#[test]
+fn an_older_copy_in_the_pool_hides_no_later_message() {
+    let copies = [whole(1), damaged_copy(1, 60, 900)];
+    assert_eq!(found(&copies, None), [(860, true)]);
+    assert_eq!(found(&[&copies[..], &[whole(2)]].concat(), None), []);
+    assert_eq!(found(&copies, Some(&list(2, true, 1..2))), []);
+}
+
+#[test]
+fn a_segment_that_was_wiped_and_called_unused_is_counted() {
+    // Of three segments one was empty. It was used, and then the oldest one.
+    let begun = list(3, false, 1..3);
+    assert_eq!(found(&[whole(2), whole(3), whole(4)], Some(&begun)), []);
+    assert_eq!(found(&[whole(2), Found::Unused, whole(4)], Some(&begun)), [(100, false)]);
+    // The empty one was prepared.
+    let blank = Found::Life {
+        path: "segment-3".into(),
+        life: life(3),
+        times_ns: None,
+        evidence: Evidence::default(),
+    };
+    assert_eq!(found(&[whole(1), Found::Unused, blank], Some(&begun)), [(100, false)]);
+}
+
+#[test]
+fn a_new_loss_of_unknown_lives_is_kept_for_the_list() {
+    let losses = losses(&[whole(2), Found::Unreadable], None);
+    let [Loss { messages, at_most: true, lives: None, known: false, .. }] = losses[..] else {
+        unreachable!("{losses:?}")
+    };
+    let kept = Gone { first: 3, last: 3, messages, at_most: true };
+    assert_eq!(gone(&losses, &[life(2).identity], 2), [kept]);
+}

@@ -54,6 +54,40 @@ impl Evidence {
         Evidence { present, missing_at_most, ..self }
     }
 
+    /// The counts of a segment of which there are two copies. One may lack the messages that came
+    /// later, so a count is one of all messages only if no copy may have had more.
+    pub(crate) fn joined(self, other: Evidence) -> Evidence {
+        let both = [self, other];
+        let count = |one: &Evidence| one.counted.unwrap_or(0).max(one.at_least);
+        let limit = |one: &Evidence| match one.counted {
+            Some(_) => 0,
+            None => one.present + one.missing_at_most,
+        };
+        let present = self.present.max(other.present);
+        let at_least = both.iter().map(count).max().unwrap_or(0);
+        let limit = both.iter().map(limit).max().unwrap_or(0);
+        Evidence {
+            present,
+            begun: self.begun.or(other.begun),
+            counted: self.counted.max(other.counted).filter(|_| limit <= at_least),
+            at_least,
+            missing_at_most: limit.saturating_sub(present),
+        }
+    }
+
+    /// The counts of a segment of which a file outside of the pool has a part. That file does not
+    /// tell what the segment had later.
+    pub(crate) fn with_aside(self, aside: Evidence) -> Evidence {
+        let counted = Some(aside.counted.unwrap_or(0).max(aside.at_least));
+        self.joined(Evidence { counted, ..aside })
+    }
+
+    /// The counts after so many missing messages were found elsewhere.
+    pub fn with_more(self, messages: u64) -> Evidence {
+        let missing_at_most = self.missing_at_most.saturating_sub(messages);
+        Evidence { present: self.present + messages, missing_at_most, ..self }
+    }
+
     pub(super) fn of_blocks(life: &Life, scanned: &Scanned) -> Evidence {
         let before = scanned.begun_ledger.as_ref();
         let at_least = match (before, scanned.end) {

@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::follow::holds_our_blocks;
-use super::names::{is_segment, is_unused, named, rename, settle};
+use super::names::{is_damaged_segment, is_segment, is_unused, named, rename, settle};
 use super::recover::{Examined, RecoverError, State, examine};
 use super::sectors::Sectors;
 use crate::audit::{self, manifest};
@@ -129,6 +129,8 @@ pub fn examine_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
     Ok(Recovered { before: found.state, completed: false, wiped, found })
 }
 
+/// The message for a segment with [`Recovered::wiped`].
+pub const WIPED: &str = "has the name of a segment with records, and holds none: it was wiped";
 /// The message for a segment in [`State::Damaged`].
 pub const NO_DEFINITIONS: &str =
     "holds data, but its definitions and their copy are damaged: it was not changed";
@@ -209,6 +211,19 @@ pub fn audited(path: &Path, recovered: Result<&Recovered, &FilesError>) -> Optio
         None if found.state == State::Unused => audit::Found::Unused,
         None => return None,
     })
+}
+
+/// The segments of a directory that were renamed as damaged, completely read, for [`crate::audit`].
+pub fn set_aside(directory: &Path) -> Vec<audit::Found> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let damaged = entries.filter(|entry| is_damaged_segment(&entry.file_name()));
+    let found = |path: PathBuf| {
+        // Opening a FIFO would block.
+        let recovered = path.is_file().then(|| examine_file(&path, true))?;
+        let Examined { life, evidence, .. } = recovered.ok()?.found;
+        Some(audit::Found::Aside { life: life?, evidence })
+    };
+    damaged.filter_map(|entry| found(entry.path())).collect()
 }
 
 fn recover_error(path: &Path) -> impl FnOnce(RecoverError) -> FilesError {

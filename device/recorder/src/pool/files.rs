@@ -82,7 +82,8 @@ impl Pool {
         new.iter().for_each(|loss| note(loss.describe()));
         let missing = new.iter().map(|loss| loss.messages).sum();
         let there: Vec<Identity> = segments.iter().filter_map(Segment::identity).collect();
-        let gone = audit::gone(&losses, &there);
+        let gone = audit::gone(&losses, &there, sequence);
+        let sequence = gone.iter().map(|gone| gone.last).fold(sequence, u64::max);
         for segment in &mut segments {
             let of = |loss: &&Loss| loss.identity.is_some() && loss.identity == segment.identity();
             if let Some(loss) = losses.iter().find(of) {
