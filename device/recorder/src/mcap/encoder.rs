@@ -293,13 +293,24 @@ impl Encoder {
         identity: Identity,
         created_ns: u64,
     ) -> Option<FileRange> {
+        self.definitions_copy_of(self.definitions.mark(), buffer, identity, created_ns)
+    }
+
+    /// The same for a segment that began with these definitions and is continued. The size of the
+    /// copy tells where its data begins.
+    pub fn definitions_copy_of(
+        &self,
+        begun: Mark,
+        buffer: &mut [u8],
+        identity: Identity,
+        created_ns: u64,
+    ) -> Option<FileRange> {
         if self.is_growing() {
             return None;
         }
         let life = Life { identity, created_ns, ..self.life };
-        let all = self.definitions.mark();
-        let block_bytes = definitions_block_bytes(all);
-        let _ = self.put_definitions(&mut buffer[..block_bytes], &life, all, &[]);
+        let block_bytes = definitions_block_bytes(begun);
+        let _ = self.put_definitions(&mut buffer[..block_bytes], &life, begun, &[]);
         let offset = self.layout.segment_bytes() - block_bytes as u64;
         let body_crc = crc32fast::hash(&buffer[BLOCK_RECORD_BYTES..block_bytes]);
         let record = BlockRecord {

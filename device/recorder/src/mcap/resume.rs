@@ -10,7 +10,7 @@
 use std::io;
 
 use super::account::ChannelLedger;
-use super::definitions::Definitions;
+use super::definitions::{Definitions, Mark};
 use super::encoder::FileRange;
 use super::follow::scan;
 use super::layout::{ALIGN_BYTES, Layout, Placement};
@@ -35,6 +35,16 @@ impl Resumable {
     pub fn end_block(&self) -> FileRange {
         let offset = self.scanned.end.map_or(self.scanned.offset, |end| end.offset);
         FileRange { offset, bytes: ALIGN_BYTES }
+    }
+
+    /// The definitions of the segment. It may have more channels than the recording.
+    pub fn definitions(&self) -> &Definitions {
+        &self.scanned.definitions
+    }
+
+    /// The definitions with which the segment began.
+    pub fn begun(&self) -> Mark {
+        self.scanned.begun
     }
 
     /// The accounts with which this recording begins.

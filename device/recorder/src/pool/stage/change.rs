@@ -213,7 +213,8 @@ impl Stage {
         let (encoder, disk) = (&self.parts.encoder, &mut self.parts.disk);
         let probe = (!self.sync_worked).then_some(Step::Sync);
         // The old summary must be gone before any other part of the old life is overwritten.
-        let copy = encoder.definitions_copy(disk.buffer(COPY), identity, created_ns);
+        let begun = resumed.as_ref().map_or(encoder.mark(), |resumed| resumed.begun());
+        let copy = encoder.definitions_copy_of(begun, disk.buffer(COPY), identity, created_ns);
         let copy = copy.map(|copy| Step::Write(COPY, copy));
         let head = Step::Write(HEAD, encoder.head(disk.buffer(HEAD), identity, created_ns));
         // Otherwise its end block would look like a block that a device failure has lost.
@@ -225,7 +226,6 @@ impl Stage {
         let last = end.as_ref().map(|_| Step::Sync);
         let steps = [probe, copy, Some(head), Some(Step::Sync), end, last];
         let job = Job::new(file, steps.into_iter().flatten());
-        let begun = encoder.mark();
         self.next = Some(Next { job, identity, created_ns, begun, resumed, rests: false });
         self.run_jobs();
     }

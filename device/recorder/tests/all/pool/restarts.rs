@@ -115,6 +115,28 @@ fn a_kill_while_a_segment_is_continued_costs_nothing_durable() {
 }
 
 #[test]
+fn a_continued_segment_keeps_the_copy_of_the_definitions_with_which_it_began() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.late = LateRoom { channels: 1, definition_bytes: 6_000 };
+    restart(&config, 0, 10);
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    // The definitions with this one, which comes before the first record, are a block longer.
+    let data = vec![b's'; 4_500];
+    let schema = Some(Schema { name: "late".into(), encoding: "text".into(), data });
+    let late = ChannelConfig { schema, ..channel("/late") };
+    let mut late = recorder.add_channel(&late).unwrap();
+    for number in 10..20 {
+        channels[number as usize % 2].append(number, b"more").unwrap();
+    }
+    late.append(20, b"late").unwrap();
+    wait_until_durable(&recorder);
+    let left = crashed_with(dir.path(), |bytes| bytes[4_096..8_192].fill(0));
+    assert_eq!(log_times(left.path()), (0..21).collect::<Vec<_>>());
+    recorder.finish().unwrap();
+}
+
+#[test]
 fn a_segment_that_is_removed_does_not_stop_the_recording() {
     let dir = tempfile::tempdir().unwrap();
     let config = RecorderConfig { retention: Retention::Segments(4), ..config(dir.path()) };
