@@ -116,6 +116,13 @@ impl Chunk {
         self.slots.push(ChannelInChunk::default());
     }
 
+    /// Removes all channels but the first ones, and all messages.
+    pub(super) fn truncate(&mut self, channels: usize) {
+        self.clear();
+        self.ids.truncate(channels);
+        self.slots.truncate(channels);
+    }
+
     pub(super) fn clear(&mut self) {
         self.at = RECORDS_AT;
         self.records_crc = Hasher::new();

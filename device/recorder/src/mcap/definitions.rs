@@ -235,6 +235,22 @@ impl Definitions {
         Some(())
     }
 
+    /// Whether these are the first of others.
+    pub fn begin(&self, others: &Definitions) -> bool {
+        self.profile == others.profile
+            && others.schemas.starts_with(&self.schemas)
+            && others.channels.starts_with(&self.channels)
+    }
+
+    /// Removes all channels and schemas but the first ones.
+    pub(super) fn truncate(&mut self, channels: usize, schemas: usize) {
+        self.schemas.truncate(end_of(&self.schemas, schemas));
+        self.schema_ids.truncate(schemas);
+        self.channels.truncate(end_of(&self.channels, channels));
+        self.channel_ids.truncate(channels);
+        self.topics.truncate(channels);
+    }
+
     /// The schema records, then the channel records.
     pub fn records(&self) -> [&[u8]; 2] {
         [&self.schemas, &self.channels]
@@ -296,6 +312,15 @@ impl Definitions {
         let channels = contents(&self.channels).map(channel).collect::<Option<_>>()?;
         Some((schemas, channels))
     }
+}
+
+/// The end of so many records.
+fn end_of(records: &[u8], count: usize) -> usize {
+    let mut get = Get::new(records);
+    for _ in 0..count {
+        let _ = get.record();
+    }
+    records.len() - get.rest().len()
 }
 
 fn contents(records: &[u8]) -> impl Iterator<Item = &[u8]> {

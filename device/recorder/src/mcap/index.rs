@@ -153,6 +153,12 @@ impl SegmentIndex {
         self.channels.extend(added.map(none));
     }
 
+    /// Removes all channels but the first ones, and all chunks.
+    pub(super) fn truncate(&mut self, channels: usize) {
+        self.clear();
+        self.channels.truncate(channels);
+    }
+
     /// Clears it for the next segment.
     pub fn clear(&mut self) {
         self.chunk_indexes.clear();

@@ -173,6 +173,14 @@ impl Layout {
         Layout { definitions_bytes, ..Layout::of(self.config, definitions) }
     }
 
+    /// Whether this layout has room for these definitions.
+    pub(super) fn has_room_for(&self, definitions: Mark) -> bool {
+        let needed = Layout::of(self.config, definitions);
+        needed.channels <= self.channels
+            && needed.definitions_bytes <= self.definitions_bytes
+            && needed.tail_base_bytes <= self.tail_base_bytes
+    }
+
     pub fn config(&self) -> &LayoutConfig {
         &self.config
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds a finished segment that a new recording can continue: complete, and with the same
-//! definitions. The pool calls it at the start.
+//! definitions, or more. The pool calls it at the start.
 //!
 //! Its life continues. The next block replaces its end block, and the next end block contains the
 //! old account. As at the beginning of a life, first its gate is closed, and a copy of the
@@ -65,11 +65,13 @@ impl Resumable {
     }
 }
 
-/// The segment, if a recording with these definitions and sizes can continue it.
+/// The segment, if a recording with these definitions and sizes can continue it. `largest` is the
+/// layout with all definitions that have room.
 pub fn resumable(
     storage: &dyn Storage,
     definitions: &Definitions,
     layout: &Layout,
+    largest: &Layout,
 ) -> io::Result<Option<Resumable>> {
     let Some((life, true)) = find_life(storage)? else { return Ok(None) };
     let config = layout.config();
@@ -91,8 +93,8 @@ pub fn resumable(
             && scanned.gaps.blocks == 0
             && scanned.begun_ledger.is_some()
             && scanned.end.is_some_and(|end| end.offset == tail.end_offset)
-            && scanned.definitions == *definitions
-            && scanned.begun == definitions.mark()
+            && definitions.begin(&scanned.definitions)
+            && largest.has_room_for(scanned.definitions.mark())
     };
     Ok(scanned.filter(is_whole).map(|scanned| Resumable { life, scanned }))
 }

@@ -81,6 +81,17 @@ impl Flight {
         }
     }
 
+    /// Counts the records of a channel in another ledger from now on.
+    pub fn replace_channel(&mut self, channel: usize, ledger: Arc<Ledger>) {
+        self.ledgers[channel] = ledger;
+    }
+
+    /// Removes all channels but the first ones. The others have no records in flight.
+    pub fn truncate(&mut self, channels: usize) {
+        self.ledgers.truncate(channels);
+        self.blocks.iter_mut().for_each(|block| block.parts.truncate(channels));
+    }
+
     /// Begins a segment. All blocks of the previous one are durable, or failed.
     pub fn begin_segment(&mut self) {
         self.durable = 0;

@@ -205,11 +205,13 @@ fn encoder(config: &RecorderConfig, definitions: Definitions) -> Result<Encoder,
 fn resumed(pool: &Pool, encoder: &Encoder) -> Option<(Box<Resumable>, File)> {
     let file = pool.open_newest()?;
     let through_cache = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-    let found = resumable(&through_cache, encoder.all_definitions(), encoder.layout()).ok()??;
+    let (definitions, layout) = (encoder.all_definitions(), encoder.layout());
+    let found = resumable(&through_cache, definitions, layout, encoder.largest_layout());
+    let found = found.ok()??;
     Some((Box::new(found), file))
 }
 
-fn random_id() -> io::Result<[u8; 16]> {
+pub(crate) fn random_id() -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     // SAFETY: the kernel fills the array, and gets its length.
     match unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), 0) } {
@@ -292,9 +294,12 @@ impl Recorder {
         let stop_writing = Arc::new(AtomicBool::new(false));
         // A window of the memory begins a segment.
         let resumed = if ram.is_none() { resumed(&pool, &encoder) } else { None };
-        let recording_id = match &resumed {
-            Some((resumed, _)) => resumed.life.identity.recording_id,
-            None => random_id()?,
+        let own_schemas = usize::from(definitions.schema_count());
+        let (encoder, recording_id) = match &resumed {
+            Some((resumed, _)) => {
+                (encoder.extended(resumed.definitions()), resumed.life.identity.recording_id)
+            }
+            None => (encoder, random_id()?),
         };
         let carried = Carried::find(&pool.newest_first(), recording_id);
         let latches = config.channels.iter().map(|channel| carried.latch(channel)).collect();
@@ -324,6 +329,7 @@ impl Recorder {
             stop: Arc::clone(&stop_writing),
             recording_id: facts.recording_id,
             resumed,
+            own_schemas,
         });
         let writer = Writer {
             consumers,

@@ -5,6 +5,7 @@
 //! within the call that met the failure; the rings fill meanwhile.
 
 mod change;
+mod earlier;
 mod latched;
 mod retry;
 mod state;
@@ -49,7 +50,9 @@ impl Stage {
         if let Some((resumed, _)) = &parts.resumed {
             base = resumed.base();
         }
-        let stage = Stage {
+        let own = (parts.ledgers.len(), parts.own_schemas);
+        let mut stage = Stage {
+            own,
             base,
             flight: Flight::new(parts.ledgers.clone(), BLOCKS),
             file: None,
@@ -70,6 +73,7 @@ impl Stage {
             rotations: Latencies::default(),
             parts,
         };
+        stage.keep_earlier();
         stage.tell_kept();
         stage
     }
@@ -166,10 +170,16 @@ impl Stage {
     /// Adds channels that were declared meanwhile. Records pushed before precede their definitions.
     /// The channels are added even if the segment in use fails.
     pub fn add_channels(&mut self, added: Vec<Addition>) -> Result<(), Stop> {
+        let added = self.adopt(added);
+        if added.is_empty() {
+            return Ok(());
+        }
+        let left = self.leave_earlier();
         let bytes = |one: &Addition| Definitions::bytes_of(one.schema.as_ref(), &one.channel);
         let bytes = added.iter().map(bytes).sum();
-        let ready = self.make_room_for(added.len(), bytes);
+        let ready = left.and_then(|()| self.make_room_for(added.len(), bytes));
         for Addition { schema, channel, ledger, latch, .. } in added {
+            self.own = (self.own.0 + 1, self.own.1 + usize::from(schema.is_some()));
             // The declaring thread has checked the channel with the same definitions.
             if let Err(error) = self.parts.encoder.add(schema.as_ref(), &channel) {
                 self.parts.meters.set_trouble(error.to_string());

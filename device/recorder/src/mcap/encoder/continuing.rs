@@ -4,6 +4,7 @@
 
 use super::{Encoder, Step};
 use crate::mcap::account::ChannelLedger;
+use crate::mcap::definitions::Definitions;
 use crate::mcap::index::MetadataPlace;
 use crate::mcap::layout::Layout;
 use crate::mcap::private::Life;
@@ -16,8 +17,8 @@ impl Encoder {
     /// that are durable. The accounts begin with `ledger`.
     pub fn resume_life(&mut self, found: Resumable, ledger: &[ChannelLedger]) {
         let Resumable { life, scanned } = found;
-        (self.begun, self.in_file) = (scanned.begun, scanned.begun);
-        self.layout = Layout::of(*self.layout.config(), scanned.begun);
+        (self.begun, self.in_file) = (scanned.begun, scanned.definitions.mark());
+        self.layout = Layout::of(*self.layout.config(), self.begun).grown(self.in_file);
         self.life = life;
         self.index = scanned.index;
         self.index.grow(&self.definitions);
@@ -30,6 +31,23 @@ impl Encoder {
         self.offset = scanned.end.map_or(scanned.offset, |end| end.offset);
         self.number = scanned.blocks - 1;
         self.durable = self.number;
+    }
+
+    /// Adds the channels that the segment to continue has besides those known.
+    pub fn extended(mut self, definitions: &Definitions) -> Encoder {
+        self.index.grow(definitions);
+        let added = definitions.channel_ids().iter().skip(self.lost_written.len());
+        added.for_each(|id| self.chunk.add_channel(*id));
+        self.lost_written.resize(definitions.channel_ids().len(), 0);
+        Encoder { definitions: definitions.clone(), ..self }
+    }
+
+    /// Removes all channels and schemas but the first ones. The next segment must be begun then.
+    pub fn truncate(&mut self, channels: usize, schemas: usize) {
+        self.definitions.truncate(channels, schemas);
+        self.index.truncate(channels);
+        self.chunk.truncate(channels);
+        self.lost_written.truncate(channels);
     }
 
     /// The number of the next block.

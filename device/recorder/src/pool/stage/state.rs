@@ -77,6 +77,8 @@ pub struct Parts {
     pub recording_id: [u8; 16],
     /// The segment to continue, and its file.
     pub resumed: Option<(Box<Resumable>, File)>,
+    /// The number of schemas of this recording.
+    pub own_schemas: usize,
 }
 
 /// The state of the path from records to segments.
@@ -105,6 +107,9 @@ pub struct Stage {
     pub(super) begun_ns: Option<u64>,
     pub(super) synced_ns: u64,
     pub(super) accounts: Vec<ChannelLedger>,
+    /// The numbers of channels and schemas of this recording. The definitions may have more, of an
+    /// earlier one.
+    pub(super) own: (usize, usize),
     /// The ledgers of the recording that is continued.
     pub(super) base: Vec<ChannelLedger>,
     /// Writes so far.

@@ -136,6 +136,97 @@ fn a_continued_segment_keeps_the_copy_of_the_definitions_with_which_it_began() {
     recorder.finish().unwrap();
 }
 
+/// A session with two channels at the start, and late ones that get a record each. Records have
+/// numbers from `from` on.
+fn session(config: &RecorderConfig, from: u64, late: &[&str]) {
+    let (mut recorder, mut channels) = Recorder::start(config, &mut |_| ()).unwrap();
+    channels[0].append(from, b"first").unwrap();
+    for (number, topic) in (from + 1..).zip(late) {
+        let mut channel = recorder.add_channel(&late_channel(topic)).unwrap();
+        channel.append(number, topic.as_bytes()).unwrap();
+        wait_until_durable(&recorder);
+    }
+    assert_eq!(recorder.finish().unwrap().not_durable, 0);
+    assert_eq!(recorder.meters().missing_messages.load(Ordering::Relaxed), 0);
+}
+
+/// Log times and sequence numbers by topic.
+fn by_topic(dir: &Path) -> BTreeMap<String, Vec<(u64, u32)>> {
+    let mut found: BTreeMap<String, Vec<(u64, u32)>> = BTreeMap::new();
+    for message in messages(dir) {
+        let topic = message.channel.topic.clone();
+        if topic.starts_with("/late") {
+            assert_eq!(*message.data, *topic.as_bytes());
+        }
+        found.entry(topic).or_default().push((message.log_time, message.sequence));
+    }
+    found.values_mut().for_each(|times| times.sort_unstable());
+    found
+}
+
+fn recorded(dir: &Path) -> usize {
+    segments(dir).iter().filter(|path| path.extension().unwrap() == "mcap").count()
+}
+
+fn with_late(dir: &Path) -> RecorderConfig {
+    let late = LateRoom { channels: 4, definition_bytes: 4_000 };
+    RecorderConfig { late, ..config(dir) }
+}
+
+#[test]
+fn a_restart_loop_with_late_topics_stays_in_one_segment() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = with_late(dir.path());
+    let late = ["/late/a", "/late/b"];
+    // A session may lack the last ones, or have more.
+    for (number, count) in (0..).zip([2, 2, 1, 0, 2, 1]) {
+        session(&config, 10 * number, &late[..count]);
+        assert_eq!(recorded(dir.path()), 1);
+    }
+    session(&config, 60, &["/late/a", "/late/b", "/late/c"]);
+    assert_eq!(recorded(dir.path()), 1);
+    let found = by_topic(dir.path());
+    let of = |times: &[u64]| times.iter().copied().zip(1..).collect::<Vec<(u64, u32)>>();
+    assert_eq!(found["/a"], of(&[0, 10, 20, 30, 40, 50, 60]));
+    assert_eq!(found["/late/a"], of(&[1, 11, 21, 41, 51, 61]));
+    assert_eq!(found["/late/b"], of(&[2, 12, 42, 62]));
+    assert_eq!(found["/late/c"], of(&[63]));
+}
+
+#[test]
+fn late_topics_in_another_order_begin_a_segment_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = with_late(dir.path());
+    session(&config, 0, &["/late/a", "/late/b"]);
+    session(&config, 10, &["/late/b", "/late/a"]);
+    assert_eq!(recorded(dir.path()), 2);
+    session(&config, 20, &["/late/b", "/late/c"]);
+    let found = by_topic(dir.path());
+    let times = |topic: &str| found[topic].iter().map(|(time, _)| *time).collect::<Vec<_>>();
+    assert_eq!(times("/a"), [0, 10, 20]);
+    assert_eq!((times("/late/a"), times("/late/b")), (vec![1, 12], vec![2, 11, 21]));
+    assert_eq!(times("/late/c"), [22]);
+    for path in segments(dir.path()) {
+        assert!(!examine_file(&path, true).unwrap().found.damaged);
+    }
+}
+
+#[test]
+fn topics_of_an_earlier_session_pass_through_rotations() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = with_late(dir.path());
+    session(&config, 0, &["/late/a"]);
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 300);
+    let mut late = recorder.add_channel(&late_channel("/late/a")).unwrap();
+    late.append(5_000, b"/late/a").unwrap();
+    append(&recorder, &mut channels, 10);
+    recorder.finish().unwrap();
+    assert_eq!(by_topic(dir.path())["/late/a"].last(), Some(&(5_000, 2)));
+    let crashed = crashed(dir.path());
+    assert_eq!(by_topic(crashed.path()), by_topic(dir.path()));
+}
+
 #[test]
 fn a_segment_that_is_removed_does_not_stop_the_recording() {
     let dir = tempfile::tempdir().unwrap();

@@ -125,7 +125,8 @@ impl Script {
         let config = *self.encoder.layout().config();
         let definitions = definitions(self.ledger.len());
         let layout = Layout::new(config, &definitions).unwrap();
-        let found = resumable(&disk::Disk::new(image.to_vec()), &definitions, &layout).unwrap();
+        let disk = disk::Disk::new(image.to_vec());
+        let found = resumable(&disk, &definitions, &layout, &layout).unwrap();
         let found = found.expect("a whole segment with room");
         let base = found.base();
         assert_eq!(base.iter().map(|one| one.durable).sum::<u64>(), self.sent.len() as u64);
