@@ -89,7 +89,7 @@ calls! {
 
 /// Operations of io_uring: the kernel's number (`enum io_uring_op`, a stable interface), the name
 /// in events, and the equivalent system call.
-pub const URING_OPERATIONS: [(u64, &str, Call); 13] = [
+pub const URING_OPERATIONS: [(u64, &str, Call); 22] = [
     (1, "READV", Call::Read),
     (2, "WRITEV", Call::Write),
     (3, "FSYNC", Call::Fsync),
@@ -97,8 +97,17 @@ pub const URING_OPERATIONS: [(u64, &str, Call); 13] = [
     (5, "WRITE_FIXED", Call::Write),
     (8, "SYNC_FILE_RANGE", Call::SyncFileRange),
     (17, "FALLOCATE", Call::Fallocate),
+    (18, "OPENAT", Call::Openat),
+    (19, "CLOSE", Call::Close),
+    (21, "STATX", Call::Statx),
     (22, "READ", Call::Read),
     (23, "WRITE", Call::Write),
+    (24, "FADVISE", Call::Fadvise64),
+    (28, "OPENAT2", Call::Openat2),
+    (30, "SPLICE", Call::Splice),
+    (35, "RENAMEAT", Call::Renameat2),
+    (36, "UNLINKAT", Call::Unlinkat),
+    (37, "MKDIRAT", Call::Mkdirat),
     (49, "READ_MULTISHOT", Call::Read),
     (55, "FTRUNCATE", Call::Ftruncate),
     (60, "READV_FIXED", Call::Read),
@@ -120,6 +129,11 @@ impl Call {
     /// Whether the call writes data from the program's memory.
     pub fn is_write(self) -> bool {
         matches!(self, Call::Write | Call::Pwrite64 | Call::Writev | Call::Pwritev | Call::Pwritev2)
+    }
+
+    /// The number of bytes that the call moved, if it returned `result`.
+    pub fn moved(self, result: i64) -> u64 {
+        if self.moves_data() { result.try_into().unwrap_or(0) } else { 0 }
     }
 
     /// Whether the call returns the number of bytes that it moved.

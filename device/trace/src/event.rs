@@ -21,7 +21,7 @@ pub struct Event {
     pub what: EventKind,
 }
 
-/// The CPU of a loss whose CPU and time are unknown.
+/// The CPU of a loss whose CPU is unknown.
 pub const UNKNOWN_CPU: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumDiscriminants)]
@@ -86,8 +86,6 @@ pub enum EventKind {
     /// `filemap:mm_filemap_add_to_page_cache` or a `readahead` event: this thread is about to read
     /// into the page cache of that inode, on its file system's device.
     PageCacheAdd { dev: Dev, inode: u64 },
-    /// `k2:k2_split`: the scheduler dispatches a piece, `rest_bytes` remain.
-    K2Split { piece: Extent, rest_bytes: u32 },
     /// `k2:k2_late`: a real-time request has completed, and took longer than the deadline of its
     /// level.
     K2Late { dev: Dev, sector: u64, level: u8, ns: u64 },
@@ -113,12 +111,11 @@ pub enum EventKind {
     Switch(Switch),
     /// `sched:sched_waking` or `sched_wakeup`, in the context of the event's thread.
     Waking(Waking),
-    /// The kernel dropped events of this CPU before this time; for [`UNKNOWN_CPU`], at any earlier
-    /// time.
+    /// Events of this CPU are missing before this time.
     Lost {
         /// The number of lost events; 0 if the source does not have it.
         count: u64,
-        /// The lost events are later than this; `None`: later than the last event of that CPU.
+        /// The lost events are later than this; `None`: at any earlier time.
         since_ns: Option<u64>,
     },
 }

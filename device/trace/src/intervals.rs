@@ -42,9 +42,10 @@ impl Intervals {
         Intervals(self.0.union(&other.0).collect())
     }
 
-    /// The moments in both sets.
+    /// The moments in both sets. This one should be the smaller: each of its intervals is looked up
+    /// in the other.
     pub fn overlap(&self, other: &Intervals) -> Intervals {
-        Intervals(self.0.intersection(&other.0).collect())
+        Intervals::new(self.iter().flat_map(|(from, to)| other.within(from, to).to_vec()))
     }
 
     /// The moments of this set that are not in the other.

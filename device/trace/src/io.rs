@@ -274,7 +274,8 @@ pub struct Trace {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Processes {
     of_threads: HashMap<u32, u32>,
-    parents: HashMap<u32, u32>,
+    /// The nearest ancestor with a known cgroup of each process that began in the trace.
+    ancestors: HashMap<u32, u32>,
     cgroups: BTreeMap<u32, String>,
 }
 
@@ -292,15 +293,9 @@ impl Processes {
     /// The thread's cgroup. If its process ended before the lookup, that of its nearest known
     /// ancestor.
     pub fn cgroup(&self, thread: u32) -> Option<&str> {
-        let mut process = self.of(thread);
-        // A reused number could be its own ancestor.
-        for _ in 0..=self.parents.len() {
-            if let Some(cgroup) = self.cgroups.get(&process) {
-                return Some(cgroup);
-            }
-            process = *self.parents.get(&process)?;
-        }
-        None
+        let process = self.of(thread);
+        let known = |process: &u32| self.cgroups.get(process).map(String::as_str);
+        known(&process).or_else(|| known(self.ancestors.get(&process)?))
     }
 
     /// Whether the thread's cgroup is this one or lies below it.
@@ -314,12 +309,16 @@ impl Processes {
     }
 
     pub fn start(&mut self, by: u32, thread: u32, same_process: bool) {
+        let parent = self.of(by);
         if same_process {
-            self.of_threads.insert(thread, self.of(by));
-        } else {
-            self.of_threads.remove(&thread);
-            self.parents.insert(thread, self.of(by));
+            self.of_threads.insert(thread, parent);
+            return;
         }
+        self.of_threads.remove(&thread);
+        let of_parent = self.ancestors.get(&parent).copied();
+        let known = Some(parent).filter(|parent| self.cgroups.contains_key(parent)).or(of_parent);
+        self.ancestors.remove(&thread);
+        self.ancestors.extend(known.map(|known| (thread, known)));
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Sched {
     pub events: Vec<Event>,
     /// The indices in `events` of the events about each thread.
     of_thread: HashMap<u32, Vec<usize>>,
+    /// The times of the first and last switch of each thread, in ns.
+    seen_ns: HashMap<u32, (u64, u64)>,
     /// Whether the trace has the switches of all threads. `steady` can capture them all. A file has
     /// them if it shows a switch between idle and a kernel thread, because no filter would select
     /// such a thread.
@@ -33,6 +35,9 @@ impl Sched {
         let about = match event.what {
             EventKind::Switch(Switch { prev, next, .. }) => {
                 self.of_all |= [prev, next].iter().all(SchedTask::is_of_nobody);
+                for pid in [prev.pid, next.pid] {
+                    self.seen_ns.entry(pid).or_insert((event.time_ns, 0)).1 = event.time_ns;
+                }
                 vec![prev.pid, next.pid]
             }
             EventKind::Waking(waking) => vec![waking.woken.pid],
@@ -46,22 +51,15 @@ impl Sched {
         self.events.push(event);
     }
 
-    fn of_thread(&self, pid: u32) -> &[usize] {
-        self.of_thread.get(&pid).map_or(&[], Vec::as_slice)
-    }
-
     /// The events about a thread after a moment.
     pub fn of_thread_after(&self, pid: u32, ns: u64) -> impl Iterator<Item = &Event> {
-        let own = self.of_thread(pid);
+        let own = self.of_thread.get(&pid).map_or(&[][..], Vec::as_slice);
         let first = own.partition_point(|place| self.events[*place].time_ns <= ns);
         own[first..].iter().map(|place| &self.events[*place])
     }
 
     /// The times of the first and last switch of a thread, in ns.
     pub fn seen_ns(&self, pid: u32) -> Option<(u64, u64)> {
-        let own = self.of_thread(pid).iter().map(|place| &self.events[*place]);
-        let mut switches = own.filter(|event| matches!(event.what, EventKind::Switch(_)));
-        let first_ns = switches.next()?.time_ns;
-        Some((first_ns, switches.next_back().map_or(first_ns, |last| last.time_ns)))
+        self.seen_ns.get(&pid).copied()
     }
 }

@@ -52,7 +52,7 @@ impl Bio {
     /// Shortens the bio, and returns the rest.
     fn cut_off(&mut self, sectors: u32) -> Bio {
         let mut rest = self.clone();
-        rest.extent.sector += u64::from(sectors);
+        rest.extent.sector = rest.extent.sector.saturating_add(u64::from(sectors));
         rest.extent.sectors -= sectors;
         rest.request.cut_from_bio = true;
         self.extent.sectors = sectors;
@@ -61,59 +61,64 @@ impl Bio {
     }
 }
 
-/// The bios that one thread is submitting.
-#[derive(Debug, Default)]
-struct Submission {
-    /// Pending bios in the order of queueing.
-    pending: Vec<Bio>,
-    /// The place to which the bio of a partition or of a stacked device is remapped, and the
-    /// devices that it passed. The next event queues it there.
-    remapped: Option<(StartSector, Vec<Dev>)>,
-}
-
-impl Submission {
-    /// The last bio queued there; a thread submits one at a time.
-    fn find(&self, extent: &Extent) -> Option<usize> {
-        self.pending.iter().rposition(|bio| bio.is_at(extent))
-    }
-
-    /// The devices that the bio passed that is queued there next.
-    fn remapped_to(&mut self, place: StartSector) -> Vec<Dev> {
-        let remapped = self.remapped.take().filter(|(to, _)| *to == place);
-        remapped.map(|(_, through)| through).unwrap_or_default()
-    }
-}
-
 /// All bios without a request, by the thread that will ask for it.
 #[derive(Debug, Default)]
 pub(super) struct Bios {
-    threads: HashMap<u32, Submission>,
+    /// The pending bios of each thread that has any, in the order of queueing. All of them are
+    /// searched, so threads without one are not kept.
+    pending: HashMap<u32, Vec<Bio>>,
+    /// For each thread: the place to which the bio of a partition or of a stacked device is
+    /// remapped, and the devices that it passed. The next event queues it there.
+    remapped: HashMap<u32, (StartSector, Vec<Dev>)>,
 }
 
+/// A pending bio: its thread, and the index among that thread's.
+type Place = (u32, usize);
+
 impl Bios {
-    fn thread(&mut self, pid: u32) -> &mut Submission {
-        self.threads.entry(pid).or_default()
+    /// The last bio of this thread queued there; a thread submits one at a time.
+    fn find(&self, pid: u32, extent: &Extent) -> Option<Place> {
+        let at = self.pending.get(&pid)?.iter().rposition(|bio| bio.is_at(extent))?;
+        Some((pid, at))
+    }
+
+    fn at(&mut self, (pid, at): Place) -> &mut Bio {
+        &mut self.pending.entry(pid).or_default()[at]
+    }
+
+    fn remove(&mut self, (pid, at): Place) -> Bio {
+        let pending = self.pending.entry(pid).or_default();
+        let bio = pending.remove(at);
+        if pending.is_empty() {
+            self.pending.remove(&pid);
+        }
+        bio
+    }
+
+    /// The devices that the bio passed that this thread queues there next.
+    fn remapped_to(&mut self, pid: u32, place: StartSector) -> Vec<Dev> {
+        let remapped = self.remapped.remove(&pid).filter(|(to, _)| *to == place);
+        remapped.map(|(_, through)| through).unwrap_or_default()
     }
 
     /// A bio reaches the block layer. Returns whether it is new. A bio that passed a stacked device
     /// is queued again; it is known.
     pub fn is_new(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) -> bool {
-        let thread = self.thread(event.pid);
-        let Some(at) = thread.find(extent) else { return true };
-        if std::mem::take(&mut thread.pending[at].queued_next) {
+        let Some(known) = self.find(event.pid, extent) else { return true };
+        if std::mem::take(&mut self.at(known).queued_next) {
             return false;
         }
         // A bio was queued at the same place and led to nothing: it was rejected, or merged without
         // an event.
         if sink.seen.has(Kind::GetRequest) {
-            sink.drop_share(&thread.pending.remove(at).share);
+            sink.drop_share(&self.remove(known).share);
         }
         true
     }
 
     /// A new bio of this thread, with the facts in one event.
     pub fn bio(&mut self, event: &Event, extent: &Extent, share: Share) -> Bio {
-        let through = self.thread(event.pid).remapped_to((extent.dev, extent.sector));
+        let through = self.remapped_to(event.pid, (extent.dev, extent.sector));
         let (pid, comm) = (event.pid, event.comm);
         let request = Request { pid, comm, through, ..Request::default() };
         let (carried, queued_next, stacked) = (false, false, false);
@@ -123,7 +128,7 @@ impl Bios {
     /// Keeps a bio until thread `pid` asks for its request, and keeps its task open.
     pub fn hold(&mut self, pid: u32, bio: Bio, sink: &mut Sink) {
         sink.hold(bio.share.task);
-        let pending = &mut self.thread(pid).pending;
+        let pending = self.pending.entry(pid).or_default();
         pending.push(bio);
         if pending.len() > PENDING_MAX {
             drop_bio(&pending.remove(0), sink);
@@ -133,41 +138,40 @@ impl Bios {
     /// Remaps a bio. For a partition, and in a thread that serves a stacked device, this event
     /// comes before the bio is queued.
     pub fn remap(&mut self, server: u32, to: &Extent, from: StartSector, sink: &mut Sink) {
-        let thread = self.thread(server);
-        let above = thread.pending.iter().rposition(|bio| bio.covers(from));
+        let own = self.pending.get(&server).map_or(&[][..], Vec::as_slice);
+        let above = own.iter().rposition(|bio| bio.covers(from)).map(|at| (server, at));
         // A thread of the stacked device continues with the bio: dm-crypt encrypts writes in such a
         // thread.
         let of_any = || self.only_one(|bio| bio.covers(from) && !bio.stacked);
-        let above = above.map(|at| (server, at)).or_else(of_any);
-        if let Some(above) = above {
+        if let Some(above) = above.or_else(of_any) {
             return self.carry(above, server, to, sink);
         }
-        let thread = self.thread(server);
         // A partition below a stacked device: so far the bio has the sector within the partition.
         let within =
-            |bio: &&mut Bio| bio.carried && (bio.extent.dev, bio.extent.sector) == (to.dev, from.1);
-        if let Some(bio) = thread.pending.iter_mut().rev().find(within) {
+            |bio: &Bio| bio.carried && (bio.extent.dev, bio.extent.sector) == (to.dev, from.1);
+        if let Some(at) = own.iter().rposition(within) {
+            let bio = self.at((server, at));
             bio.extent.sector = to.sector;
             return add_new(&mut bio.request.through, &[from.0]);
         }
-        let mut through = thread.remapped_to((to.dev, from.1));
+        let mut through = self.remapped_to(server, (to.dev, from.1));
         add_new(&mut through, &[from.0]);
-        thread.remapped = Some(((to.dev, to.sector), through));
+        self.remapped.insert(server, ((to.dev, to.sector), through));
     }
 
     /// The pending bio of any thread that fits, if exactly one fits.
-    fn only_one(&self, fits: impl Fn(&Bio) -> bool) -> Option<(u32, usize)> {
-        let found = self.threads.iter().flat_map(|(pid, thread)| {
-            let pending = thread.pending.iter().enumerate().filter(|(_, bio)| fits(bio));
+    fn only_one(&self, fits: impl Fn(&Bio) -> bool) -> Option<Place> {
+        let found = self.pending.iter().flat_map(|(pid, pending)| {
+            let pending = pending.iter().enumerate().filter(|(_, bio)| fits(bio));
             pending.map(|(at, _)| (*pid, at))
         });
         let mut first_two = found.take(2);
         first_two.next().filter(|_| first_two.next().is_none())
     }
 
-    /// Moves the pending bio to `to`, in the thread `server`.
-    fn carry(&mut self, (pid, at): (u32, usize), server: u32, to: &Extent, sink: &mut Sink) {
-        let upper = &mut self.thread(pid).pending[at];
+    /// Moves the pending bio `above` to `to`, in the thread `server`.
+    fn carry(&mut self, above: Place, server: u32, to: &Extent, sink: &mut Sink) {
+        let upper = self.at(above);
         let mut bio = upper.clone();
         let was_stacked = std::mem::replace(&mut upper.stacked, true);
         (bio.stacked, bio.carried, bio.queued_next) = (false, true, true);
@@ -183,9 +187,8 @@ impl Bios {
 
     /// Splits a bio. The front part continues at once; the rest is not queued again.
     pub fn split(&mut self, event: &Event, extent: &Extent, new_sector: u64, sink: &mut Sink) {
-        let thread = self.thread(event.pid);
-        let Some(at) = thread.find(extent) else { return };
-        let front = &mut thread.pending[at];
+        let Some(front) = self.find(event.pid, extent) else { return };
+        let front = self.at(front);
         // The event has only the low 32 bits of the new sector.
         let sectors = (new_sector as u32).wrapping_sub(front.extent.sector as u32);
         if sectors > 0 && sectors < front.extent.sectors {
@@ -196,14 +199,14 @@ impl Bios {
 
     /// Takes the bio at `extent`, which this thread queued just before.
     pub fn take(&mut self, pid: u32, extent: &Extent, sink: &mut Sink) -> Option<Bio> {
-        let at = self.thread(pid).find(extent)?;
-        Some(self.take_front((pid, at), extent, sink))
+        let found = self.find(pid, extent)?;
+        Some(self.take_front(found, extent, sink))
     }
 
     /// Takes a pending bio. If it is longer than `extent`, it was split without an event, and the
     /// rest stays.
-    fn take_front(&mut self, (pid, at): (u32, usize), extent: &Extent, sink: &mut Sink) -> Bio {
-        let mut bio = self.thread(pid).pending.remove(at);
+    fn take_front(&mut self, place: Place, extent: &Extent, sink: &mut Sink) -> Bio {
+        let mut bio = self.remove(place);
         if bio.extent.sectors > extent.sectors && extent.sectors > 0 {
             let rest = bio.cut_off(extent.sectors);
             self.hold(rest.request.pid, rest, sink);
@@ -223,18 +226,17 @@ impl Bios {
             return Some(self.take_front(only, extent, sink));
         }
         let begins = |bio: &Bio| bio.overlaps(extent) && bio.extent.sector <= extent.sector;
-        let Some((pid, at)) = self.only_one(begins) else {
+        let Some(mut only) = self.only_one(begins) else {
             self.drop_overlapping(extent, sink);
             return None;
         };
-        let pending = &mut self.thread(pid).pending;
-        let before = (extent.sector - pending[at].extent.sector) as u32;
-        let mut only = (pid, at);
+        let bio = self.at(only);
+        let before = (extent.sector - bio.extent.sector) as u32;
         if before > 0 {
             // Bios are split without an event, and issued in any order. The front part stays.
-            let rest = pending[at].cut_off(before);
-            self.hold(pid, rest, sink);
-            only = (pid, self.thread(pid).pending.len() - 1);
+            let rest = bio.cut_off(before);
+            self.hold(only.0, rest, sink);
+            only.1 = self.pending[&only.0].len() - 1;
         }
         let bio = self.take_front(only, extent, sink);
         if end(&bio.extent) < end(extent) {
@@ -246,42 +248,59 @@ impl Bios {
     /// Drops the bios that may be merged into a request without an event: nothing else is left of
     /// them.
     fn drop_overlapping(&mut self, extent: &Extent, sink: &mut Sink) {
-        for thread in self.threads.values_mut() {
-            let merged = |bio: &&Bio| bio.overlaps(extent);
-            thread.pending.iter().filter(merged).for_each(|bio| drop_bio(bio, sink));
-            thread.pending.retain(|bio| !bio.overlaps(extent));
-        }
+        let merged = self.take_all(|bio| bio.overlaps(extent));
+        merged.iter().for_each(|bio| drop_bio(bio, sink));
     }
 
-    /// Takes all discards for this device, oldest first, if their total is `sectors`.
-    pub fn take_discards(&mut self, dev: Dev, sectors: u32) -> Vec<Bio> {
-        let is_discard = |bio: &Bio| {
-            let Extent { dev: of, op, .. } = bio.extent;
-            of == dev && op.kind == OpKind::Discard && !bio.stacked
-        };
-        let all = self.threads.values().flat_map(|thread| &thread.pending);
-        let waiting = all.filter(|bio| is_discard(bio));
-        let sum: u64 = waiting.map(|bio| u64::from(bio.extent.sectors)).sum();
-        let mut taken: Vec<Bio> = Vec::new();
-        if sectors > 0 && sum == u64::from(sectors) {
-            for thread in self.threads.values_mut() {
-                let pending = std::mem::take(&mut thread.pending);
-                let (discards, others): (Vec<Bio>, _) = pending.into_iter().partition(is_discard);
-                taken.extend(discards);
-                thread.pending = others;
+    /// Takes all pending bios that fit, oldest first.
+    fn take_all(&mut self, fits: impl Fn(&Bio) -> bool) -> Vec<Bio> {
+        let mut taken = Vec::new();
+        self.pending.retain(|_, pending| {
+            if pending.iter().any(&fits) {
+                let (fitting, others) = std::mem::take(pending).into_iter().partition(&fits);
+                taken.extend::<Vec<Bio>>(fitting);
+                *pending = others;
             }
-        }
+            !pending.is_empty()
+        });
         taken.sort_by_key(|bio| bio.request.marks.get(Mark::Queued));
         taken
     }
 
-    /// Drops the bios of a thread that has submitted all of them: the rest led to no request.
+    /// Takes all pending bios that fit, oldest first, if their total is `sectors`.
+    fn take_exactly(&mut self, sectors: u32, fits: impl Fn(&Bio) -> bool) -> Vec<Bio> {
+        let waiting = self.pending.values().flatten().filter(|bio| fits(bio));
+        let sum: u64 = waiting.map(|bio| u64::from(bio.extent.sectors)).sum();
+        if sum == u64::from(sectors) { self.take_all(fits) } else { Vec::new() }
+    }
+
+    /// Takes all discards for this device, oldest first, if their total is `sectors`.
+    pub fn take_discards(&mut self, dev: Dev, sectors: u32) -> Vec<Bio> {
+        self.take_exactly(sectors, |bio| {
+            let Extent { dev: of, op, .. } = bio.extent;
+            of == dev && op.kind == OpKind::Discard && !bio.stacked
+        })
+    }
+
+    /// Takes all bios that are a part of `extent`, oldest first, if their total is `sectors`.
+    pub fn take_parts(&mut self, extent: &Extent, sectors: u32) -> Vec<Bio> {
+        self.take_exactly(sectors, |bio| {
+            let (begin, end_of_bio) = (bio.extent.sector, end(&bio.extent));
+            bio.overlaps(extent) && extent.sector <= begin && end_of_bio <= end(extent)
+        })
+    }
+
+    /// Drops the bios of a thread that has submitted all of them: the rest led to no request. If
+    /// allocations have no events, only those are known to be over that went to a device below.
     pub fn drop_pending(&mut self, pid: u32, sink: &mut Sink) {
-        if !sink.seen.has(Kind::GetRequest) {
-            return;
+        let (over, kept): (Vec<Bio>, Vec<Bio>) = match self.pending.remove(&pid) {
+            Some(pending) if sink.seen.has(Kind::GetRequest) => (pending, Vec::new()),
+            pending => pending.into_iter().flatten().partition(|bio| bio.stacked),
+        };
+        over.iter().for_each(|bio| drop_bio(bio, sink));
+        if !kept.is_empty() {
+            self.pending.insert(pid, kept);
         }
-        let Some(thread) = self.threads.get_mut(&pid) else { return };
-        thread.pending.drain(..).for_each(|bio| drop_bio(&bio, sink));
     }
 }
 

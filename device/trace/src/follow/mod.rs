@@ -18,8 +18,6 @@ mod seen;
 mod sink;
 mod waits;
 
-use std::collections::HashMap;
-
 use bios::{Bio, Bios};
 use callers::Callers;
 use requests::{Requests, Side};
@@ -45,8 +43,6 @@ pub struct Follower {
     requests: Requests,
     sink: Sink,
     waits: Waits,
-    /// The time in ns of the last event of each CPU. A loss on that CPU begins there.
-    last_ns: HashMap<u32, u64>,
 }
 
 impl Follower {
@@ -68,10 +64,9 @@ impl Follower {
         }
         self.callers.take(event, &mut self.sink);
         match event.what {
-            EventKind::Lost { count, since_ns } => self.lose(event.cpu, count, since_ns),
+            EventKind::Lost { count, since_ns } => self.lose(count, since_ns),
             _ => self.take_bio_event(event),
         }
-        self.last_ns.insert(event.cpu, event.time_ns);
     }
 
     /// Ends the trace. Requests that are still open are at its edge.
@@ -122,7 +117,6 @@ impl Follower {
             EventKind::HardwareStart(_) => commands.start(event, open, sink),
             EventKind::HardwareDone(command) => commands.end(event, &command, &mut open.table),
             EventKind::RequestMerge(extent) => requests.merge_requests(&extent, sink),
-            EventKind::K2Split { piece, rest_bytes } => requests.cut_piece(&piece, rest_bytes),
             EventKind::Insert(extent) => requests.insert(event, &extent, bios, sink),
             EventKind::Issue(extent) => requests.issue(event, &extent, bios, sink),
             EventKind::Requeue(extent) => {
@@ -157,12 +151,12 @@ impl Follower {
         })
     }
 
-    /// Handles a loss: events of this CPU are missing since its last one. Open requests may have
-    /// changed unseen, and later completions may have been mistaken for others.
-    fn lose(&mut self, cpu: u32, count: u64, since_ns: Option<u64>) {
-        let last_ns = self.last_ns.get(&cpu).copied().unwrap_or(0);
-        self.sink.results.account.events_lost += count;
-        self.sink.results.take_back(since_ns.unwrap_or(last_ns));
+    /// Handles a loss. Open requests may have changed unseen, and later completions may have been
+    /// mistaken for others.
+    fn lose(&mut self, count: u64, since_ns: Option<u64>) {
+        let account = &mut self.sink.results.account;
+        account.events_lost = account.events_lost.saturating_add(count);
+        self.sink.results.take_back(since_ns.unwrap_or(0));
         self.sink.abandon_all();
         self.callers.forget();
         self.bios = Bios::default();

@@ -45,7 +45,11 @@ impl Waits {
                     self.lock_waits.push(OfThread { pid, begin_ns, end_ns: time_ns });
                 }
             }
-            EventKind::Lost { .. } => {
+            EventKind::Lost { since_ns, .. } => {
+                if since_ns.is_none() {
+                    let of_all = std::mem::take(&mut self.sched).of_all;
+                    self.sched.of_all = of_all;
+                }
                 self.sched.take(*event);
                 self.locked_since_ns.clear();
             }

@@ -14,7 +14,7 @@ use super::commands::{mmc_done, mmc_start, nvme, scsi};
 use super::fields::{Fields, bare};
 use super::text::pattern::Pattern;
 use crate::calls::{CALLS, CallEvents};
-use crate::event::{Context, EventKind, Extent, Op, SchedTask, Switch, Waking};
+use crate::event::{Context, EventKind, Extent, SchedTask, Switch, Waking};
 use Need::{Files, Fine, Summary, Threads};
 
 /// The level of detail of a trace.
@@ -125,7 +125,6 @@ pub(super) fn by_name(name: &[u8]) -> Option<&'static Wanted> {
 }
 
 const NS_PER_MS: u64 = 1_000_000;
-const SECTOR_BYTES: u32 = 512;
 /// A bit of `common_flags`.
 const HARDIRQ: u8 = 0x08;
 const SOFTIRQ: u8 = 0x10;
@@ -179,14 +178,6 @@ fn block() -> Vec<Wanted> {
         row("block block_rq_requeue", Summary, EXTENT, ENDED, |f| Some(EventKind::Requeue(f.extent()?))),
         row("block block_rq_complete", Summary, "dev sector nr_sector rwbs ?ioprio error", ENDED,
             |f| Some(EventKind::Complete { extent: f.extent()?, error: f.number(5)? })),
-        // The event does not contain the operation.
-        row("k2 k2_split", Summary, "dev sector piece_bytes rest_bytes",
-            &["{dev:D} {sector:d} piece {piece_bytes:d} bytes rest {rest_bytes:d} bytes"], |f| {
-                let (dev, sector, bytes) = (f.dev(0)?, f.u64(1)?, f.number::<u32>(2)?);
-                let (sectors, op) = (bytes / SECTOR_BYTES, Op::default());
-                let piece = Extent { dev, sector, sectors, op, priority: None };
-                (bytes % SECTOR_BYTES == 0).then_some(EventKind::K2Split { piece, rest_bytes: f.number(3)? })
-            }),
         row("k2 k2_late", Summary, "dev sector level ns", &["{dev:D} {sector:d} level {level:d} took {ns:d} ns {*}"],
             |f| Some(EventKind::K2Late { dev: f.dev(0)?, sector: f.u64(1)?, level: f.number(2)?, ns: f.u64(3)? })),
     ]

@@ -8,9 +8,10 @@ mod workers;
 
 use std::collections::HashMap;
 
-use super::sink::{Key, OpenIo, Share, Sink};
+use super::sink::{Key, Share, Sink};
 use crate::event::{Call, Event, EventKind, Extent, Kind, Switch};
 use crate::io::{Io, Origin, Processes};
+use uring::reap_from_memory;
 use workers::Pool;
 
 #[derive(Debug)]
@@ -28,7 +29,6 @@ struct InCall {
 
 #[derive(Debug, Default)]
 struct Caller {
-    call: Option<InCall>,
     /// The io_uring operation that the thread is submitting.
     submitting: Option<Key>,
     /// The inode that the thread writes back.
@@ -39,8 +39,12 @@ struct Caller {
     cached_inode: Option<u64>,
     /// I/Os that the thread submitted, and that have completed but are not reaped.
     unreaped: Vec<Key>,
+    /// The number of operations of io_uring that the thread submitted, and that have not completed.
+    operations: u32,
     /// Whether the thread was started within the trace.
     born: bool,
+    /// The last thread that it started.
+    child: Option<u32>,
 }
 
 /// An operation of io_uring.
@@ -61,6 +65,8 @@ struct Operation {
 #[derive(Debug, Default)]
 pub(super) struct Callers {
     threads: HashMap<u32, Caller>,
+    /// The call of each thread that is in one.
+    calls: HashMap<u32, InCall>,
     /// Operations of io_uring, by `struct io_kiocb`.
     operations: HashMap<u64, Operation>,
     /// The io_uring workers of each submitting thread.
@@ -90,8 +96,7 @@ impl Callers {
                 }
             }
             EventKind::Fork { child, same_process } => {
-                self.thread(child).born = true;
-                self.processes.start(event.pid, child, same_process);
+                self.begin_thread(event.pid, child, same_process, sink);
             }
             EventKind::JournalCommitStart { .. } => {
                 self.thread(event.pid).commit = Some(sink.begin_commit(event.time_ns));
@@ -126,15 +131,35 @@ impl Callers {
     /// Forgets all work, because events were lost.
     pub fn forget(&mut self) {
         self.threads.clear();
+        self.calls.clear();
         self.operations.clear();
         self.pools.clear();
     }
 
     /// Ends all work at the end of the trace.
     pub fn finish(&mut self, sink: &mut Sink) {
-        let pids: Vec<u32> = self.threads.keys().copied().collect();
+        let pids: Vec<u32> = self.calls.keys().copied().collect();
         pids.into_iter().for_each(|pid| self.end_fault(pid, sink));
-        self.reap_from_memory(sink);
+        let threads = std::mem::take(&mut self.threads);
+        threads.into_values().for_each(|thread| reap_from_memory(thread, sink));
+    }
+
+    /// A thread starts another. An earlier one of that number has ended, perhaps in the middle of
+    /// its work.
+    fn begin_thread(&mut self, by: u32, pid: u32, same_process: bool, sink: &mut Sink) {
+        // Of two events of one start, only the first shows whether the process is the same.
+        if self.thread(by).child.replace(pid) == Some(pid) {
+            return;
+        }
+        self.end_fault(pid, sink);
+        if let Some(call) = self.calls.remove(&pid) {
+            sink.abandon(call.key);
+        }
+        let new = Caller { born: true, ..Caller::default() };
+        if let Some(old) = self.threads.insert(pid, new) {
+            reap_from_memory(old, sink);
+        }
+        self.processes.start(by, pid, same_process);
     }
 
     fn thread(&mut self, pid: u32) -> &mut Caller {
@@ -163,12 +188,9 @@ impl Callers {
         if thread.submitting.is_some() {
             return thread.submitting;
         }
-        let Some(in_call) = &thread.call else {
-            if thread.commit.is_some() {
-                return thread.commit;
-            }
-            let born = thread.born;
-            return self.task_of_worker(event, born, sink);
+        let (commit, born) = (thread.commit, thread.born);
+        let Some(in_call) = self.calls.get(&event.pid) else {
+            return commit.or_else(|| self.task_of_worker(event, born, sink));
         };
         match in_call.call {
             // Only bios distinguish its operations.
@@ -183,15 +205,15 @@ impl Callers {
         }
         let who = (event.pid, event.comm);
         let key = sink.begin_io(Io::begin(in_call.call, who, in_call.entered_ns));
-        thread.unreaped.push(key);
+        self.thread(event.pid).unreaped.push(key);
         Some(key)
     }
 
     fn enter_call(&mut self, event: &Event, call: Call, fd: Option<i32>, sink: &mut Sink) {
         self.end_fault(event.pid, sink);
-        let thread = self.thread(event.pid);
-        thread.cached_inode = None;
-        if let Some(lost) = thread.call.replace(InCall::begin(call, fd, event, sink)) {
+        self.thread(event.pid).cached_inode = None;
+        let call = InCall::begin(call, fd, event, sink);
+        if let Some(lost) = self.calls.insert(event.pid, call) {
             sink.abandon(lost.key);
         }
     }
@@ -202,22 +224,21 @@ impl Callers {
             thread.submitting = None;
         }
         let fetches = matches!(call, Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents);
+        let is_idle = thread.unreaped.is_empty() && thread.operations == 0;
         // A return without a begun call: it began before the trace.
-        if let Some(begun) = thread.call.take() {
+        if let Some(begun) = self.calls.remove(&event.pid) {
             if begun.call != call {
                 return sink.abandon(begun.key);
             }
             sink.name_io(begun.key, event.comm);
             if fetches || call == Call::IoSubmit {
                 // Another thread may have submitted it, such as the kernel's polling thread.
-                let is_own = |operation: &Operation| operation.pid == event.pid;
-                let of_others = thread.unreaped.is_empty() && !self.operations.values().any(is_own);
-                let io = sink.ios.remove(&begun.key).filter(|_| fetches && of_others);
-                let ended = |io: OpenIo| Io { exited_ns: event.time_ns, ..io.as_call() };
-                io.into_iter().for_each(|io| sink.results.calls_without_request.push(ended(io)));
+                if let Some(io) = sink.ios.remove(&begun.key).filter(|_| fetches && is_idle) {
+                    let ended = Io { exited_ns: event.time_ns, ..io.as_call() };
+                    sink.results.calls_without_request.push(Some(ended));
+                }
             } else {
-                let bytes = Some(if call.moves_data() { result.max(0) as u64 } else { 0 });
-                sink.change(begun.key, |io| io.bytes = bytes);
+                sink.change(begun.key, |io| io.bytes = Some(call.moved(result)));
                 sink.end_io(begun.key, event.time_ns);
             }
         }
@@ -231,9 +252,9 @@ impl Callers {
     fn begin_fault(&mut self, event: &Event, sink: &mut Sink) {
         self.end_fault(event.pid, sink);
         let is_known = sink.seen.has(Kind::Switch) && sink.seen.has(Kind::AnyCall);
-        let thread = self.thread(event.pid);
-        if is_known && thread.call.is_none() {
-            thread.call = Some(InCall::begin(Call::PageFault, None, event, sink));
+        if is_known {
+            let begin = || InCall::begin(Call::PageFault, None, event, sink);
+            self.calls.entry(event.pid).or_insert_with(begin);
         }
     }
 
@@ -249,24 +270,22 @@ impl Callers {
     }
 
     fn fault_of(&mut self, pid: u32) -> Option<&mut InCall> {
-        let call = self.threads.get_mut(&pid)?.call.as_mut()?;
-        (call.call == Call::PageFault).then_some(call)
+        self.calls.get_mut(&pid).filter(|call| call.call == Call::PageFault)
     }
 
     /// Ends the page fault when the program does something else. The fault lasted until the thread
     /// last continued after a sleep.
     fn end_fault(&mut self, pid: u32, sink: &mut Sink) {
-        let Some(thread) = self.threads.get_mut(&pid) else { return };
-        if let Some(fault) = thread.call.take_if(|call| call.call == Call::PageFault) {
-            sink.end_io(fault.key, fault.continued_ns);
-        }
+        let Some(&mut InCall { key, continued_ns, .. }) = self.fault_of(pid) else { return };
+        self.calls.remove(&pid);
+        sink.end_io(key, continued_ns);
     }
 
     /// Ends a commit. Calls in progress during all of it may have waited for it.
     fn end_commit(&mut self, event: &Event, sink: &mut Sink) {
         let Some(key) = self.thread(event.pid).commit.take() else { return };
         let Some(begun_ns) = sink.end_commit(key, event.time_ns) else { return };
-        for in_call in self.threads.values().filter_map(|thread| thread.call.as_ref()) {
+        for in_call in self.calls.values() {
             let may_wait = in_call.call.is_sync() || in_call.call.is_write();
             if may_wait && in_call.entered_ns <= begun_ns {
                 sink.change(in_call.key, |io| io.commits.push(key));

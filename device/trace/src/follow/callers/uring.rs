@@ -3,7 +3,7 @@
 //! for each event of io_uring.
 
 use super::workers::{Finding, Pool, Whose};
-use super::{Callers, Operation};
+use super::{Caller, Callers, Operation};
 use crate::event::{Call, Event, EventKind};
 use crate::follow::sink::{Key, Sink};
 use crate::io::Io;
@@ -41,8 +41,11 @@ impl Callers {
         }
     }
 
-    fn end_for_workers(&mut self, operation: Operation, worker: Option<u32>, sink: &mut Sink) {
+    /// An operation has completed, in this worker if in any.
+    fn end_operation(&mut self, operation: Operation, worker: Option<u32>, sink: &mut Sink) {
         let Operation { pid, key, handed, .. } = operation;
+        let thread = self.thread(pid);
+        thread.operations = thread.operations.saturating_sub(1);
         if handed > 0 || worker.is_some() {
             apply(self.pool(pid).end((key, handed), worker), sink);
         }
@@ -55,11 +58,12 @@ impl Callers {
         let pid = event.pid;
         let io = Io::begin(Call::IoUringEnter, (pid, event.comm), event.time_ns);
         let key = sink.begin_io(Io { operation, ..io });
-        self.thread(pid).submitting = Some(key);
+        let thread = self.thread(pid);
+        (thread.submitting, thread.operations) = (Some(key), thread.operations + 1);
         let operation = Operation { pid, by_sq_thread: sq_thread, key, handed: 0, head: None };
         if let Some(lost) = self.operations.insert(request, operation) {
             sink.invalidate(Some(lost.key));
-            self.end_for_workers(lost, None, sink);
+            self.end_operation(lost, None, sink);
             sink.end_io(lost.key, event.time_ns);
         }
     }
@@ -124,11 +128,12 @@ impl Callers {
             return;
         };
         let Operation { pid, key, by_sq_thread, .. } = operation;
-        self.end_for_workers(operation, by_worker.then_some(event.pid), sink);
+        self.end_operation(operation, by_worker.then_some(event.pid), sink);
         let thread = self.thread(pid);
         thread.submitting.take_if(|submitting| *submitting == key);
         let Some(io) = sink.ios.get_mut(&key) else { return };
-        io.bytes = Some(u64::try_from(result).unwrap_or(0));
+        // The result of an operation that is not known may be a number of bytes.
+        io.bytes = Some(io.io.operation.unwrap_or(Call::Read).moved(result.into()));
         if by_sq_thread {
             sink.end_io(key, event.time_ns);
         } else {
@@ -157,15 +162,14 @@ impl Callers {
         thread.unreaped = open;
         served.into_iter().for_each(|key| sink.end_io(key, event.time_ns));
     }
+}
 
-    /// Ends the trace. Operations that no call reaped were reaped from the ring in memory when they
-    /// completed.
-    pub(super) fn reap_from_memory(&mut self, sink: &mut Sink) {
-        let threads = std::mem::take(&mut self.threads);
-        for key in threads.into_values().flat_map(|thread| thread.unreaped) {
-            if let Some(completed_ns) = sink.ios.get(&key).and_then(|io| io.completed_ns) {
-                sink.end_io(key, completed_ns);
-            }
+/// Ends the operations of a thread that no call reaped. They were reaped from the ring in memory
+/// when they completed.
+pub(super) fn reap_from_memory(thread: Caller, sink: &mut Sink) {
+    for key in thread.unreaped {
+        if let Some(completed_ns) = sink.ios.get(&key).and_then(|io| io.completed_ns) {
+            sink.end_io(key, completed_ns);
         }
     }
 }

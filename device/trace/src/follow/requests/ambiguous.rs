@@ -47,13 +47,13 @@ impl OpenRequests {
         Open { ambiguity: Some(self.absence()), ..Open::new(extent) }
     }
 
-    /// The only request that begins at `extent` and fits; none if several do.
-    pub fn one_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
-        self.one_of(self.table.beginning(extent, fits), extent)
+    /// The only request that begins at `extent`, fits and is not in flight; all if several do.
+    pub fn one_waiting_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
+        self.one_of(self.table.waiting(extent, fits), extent)
     }
 
-    /// The same for a completion. Among several requests, each with a driver's command, the one
-    /// whose command is done counts.
+    /// The only request that a completion at `extent` can belong to; all if several. If each has a
+    /// driver's command, the one whose command is done counts.
     pub fn one_done_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         let mut slots = self.table.beginning(extent, fits);
         if slots.iter().all(|slot| self.table.all[*slot].command.is_some()) {
@@ -109,12 +109,7 @@ impl OpenRequests {
             let open = &self.table.all[near];
             let range = self.ranges.get_mut(near).filter(|range| range.reaches(extent, open));
             let Some(range) = range else { continue };
-            found = match (found, open.ambiguity) {
-                (Some(Ambiguity::Loss), _) | (Some(Ambiguity::Edge), Some(Ambiguity::Odd(_))) => {
-                    found
-                }
-                (_, other) => other,
-            };
+            found = found.max(open.ambiguity);
             range.command = range.command.filter(|_| slots == [near]);
         }
         let Some(found) = found else { return };
@@ -132,10 +127,8 @@ impl OpenRequests {
             let unseen = open.has_no_beginning() && self.allocating.contains(&open.request.dev);
             open.ambiguity.or_else(|| unseen.then(|| self.absence()))
         };
-        let known: Vec<Ambiguity> = slots.iter().filter_map(ambiguity).collect();
-        let reasons = [Ambiguity::Loss, Ambiguity::Edge];
-        let reason = reasons.into_iter().find(|reason| known.contains(reason));
-        let reason = reason.unwrap_or(Ambiguity::Odd(ALIKE));
+        let known = slots.iter().filter_map(ambiguity);
+        let reason = known.fold(Ambiguity::Odd(ALIKE), Ord::max);
         for slot in slots {
             self.suspect(*slot, reason);
             if let Some(range) = self.ranges.get_mut(*slot) {
@@ -147,15 +140,13 @@ impl OpenRequests {
     /// Events were lost. Open requests may have completed since.
     pub fn lose_sight(&mut self) {
         self.events_were_lost = true;
-        let slots: Vec<Slot> = self.table.all.iter().map(|(slot, _)| slot).collect();
-        for slot in slots {
-            let is_new = self.suspect(slot, Ambiguity::Loss);
-            let open = &mut self.table.all[slot];
-            open.awaits_flush = false;
+        for slot in std::mem::take(&mut self.table.since_loss) {
+            let Some(open) = self.table.all.get_mut(slot) else { continue };
             open.shares.clear();
-            open.flushes.clear();
+            let command = open.command;
+            let is_new = self.suspect(slot, Ambiguity::Loss);
             let range = self.ranges.get_mut(slot).filter(|_| is_new);
-            if let Some((range, command)) = range.zip(open.command) {
+            if let Some((range, command)) = range.zip(command) {
                 range.command = Some(command);
                 self.commands.entry(command).or_default().push(slot);
             }
@@ -182,7 +173,7 @@ impl OpenRequests {
     /// one.
     pub fn forget_flush(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) -> bool {
         let one_queue = matches!(extent.dev.major, MMC_MAJOR | LOOP_MAJOR);
-        if extent.op.kind != OpKind::Flush || !one_queue {
+        if extent.op.kind != OpKind::Flush || !one_queue || !self.events_were_lost {
             return false;
         }
         let lost = |open: &Open| open.dispatch.is_some() && open.ambiguity == Some(Ambiguity::Loss);

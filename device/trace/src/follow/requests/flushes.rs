@@ -12,8 +12,6 @@
 
 use std::collections::HashMap;
 
-use super::open::Open;
-use super::table::Table;
 use crate::event::{Dev, Event, EventKind, Extent, OpKind};
 use crate::follow::bios::add_new;
 use crate::follow::sink::{Results, Share, Sink};
@@ -66,8 +64,10 @@ struct Ended {
 pub(in crate::follow) struct Flushes {
     /// The waiting requests in the order of their arrival: the running list, then the pending list.
     waiting: HashMap<Dev, Vec<Waiting>>,
-    /// Completed flushes in the order of their end, at most one per CPU.
+    /// Completed flushes in the order of their end: until what they served is known, at most one
+    /// per CPU, and all of each device, with the time of the end in ns.
     ended: Vec<Ended>,
+    all: HashMap<Dev, Vec<(Flush, u64)>>,
     /// The CPUs that completed data of a sequence without a flush after it. They complete the
     /// sequence next.
     closing: Vec<(u32, Dev)>,
@@ -75,33 +75,31 @@ pub(in crate::follow) struct Flushes {
 
 impl Flushes {
     /// Adds a request without data that asks for a flush. It will never be issued.
-    pub fn wait(&mut self, event: &Event, extent: &Extent, asker: Open) {
-        self.waiting.entry(extent.dev).or_default().push(Waiting {
-            cpu: event.cpu,
-            since_ns: event.time_ns,
-            sectors: [extent.sector; 2],
-            has_data: false,
-            asker: asker.request,
-            shares: asker.shares,
-        });
+    pub fn wait(&mut self, event: &Event, extent: &Extent, asker: Request, shares: Vec<Share>) {
+        let (cpu, since_ns, sectors) = (event.cpu, event.time_ns, [extent.sector; 2]);
+        let waiting = Waiting { cpu, since_ns, sectors, has_data: false, asker, shares };
+        self.waiting.entry(extent.dev).or_default().push(waiting);
     }
 
     /// Records a completed request. After a flush, the requests that it served complete next.
-    pub fn note_end(&mut self, request: usize, event: &Event, table: &mut Table, sink: &Sink) {
+    pub fn note_end(&mut self, request: usize, event: &Event, sink: &Sink) {
         let Some(flush) = sink.results.request(request) else { return };
         let Some(issued_ns) = flush.marks.get(Mark::Issued) else { return };
         if flush.op.kind != OpKind::Flush {
             return;
         }
         let (dev, cpu, pid) = (flush.dev, event.cpu, event.pid);
-        for (_, open) in &mut table.all {
-            if open.awaits_flush && open.request.dev == dev && open.came_before(issued_ns) {
-                open.flushes.push(request);
-            }
-        }
-        self.ended.retain(|ended| ended.cpu != cpu);
         let (flush, served) = ((request, issued_ns), Vec::new());
+        self.all.entry(dev).or_default().push((flush, event.time_ns));
+        self.ended.retain(|ended| ended.cpu != cpu);
         self.ended.push(Ended { cpu, pid, dev, flush, served, error: 0 });
+    }
+
+    /// The flushes of a device that were issued since a moment, and have completed.
+    pub fn since(&self, dev: Dev, ns: u64) -> Vec<usize> {
+        let all = self.all.get(&dev).into_iter().flatten().rev();
+        let ended = all.take_while(|(_, ended_ns)| *ended_ns >= ns);
+        ended.filter(|((_, issued_ns), _)| *issued_ns >= ns).map(|((flush, _), _)| *flush).collect()
     }
 
     /// Data in a flush sequence completed.

@@ -32,8 +32,9 @@ pub(super) struct Requests {
     pub open: OpenRequests,
     pub flushes: Flushes,
     pub commands: Commands,
-    /// Requests of which only issue and completion were seen, with the reason.
-    without_beginning: Vec<(usize, Ambiguity)>,
+    /// Requests of which only issue and completion were seen, with the reason, and whether it was
+    /// their merges that were not seen.
+    without_beginning: Vec<(usize, Ambiguity, bool)>,
     /// The last of these, with its state at that time and its result. If a rest is requeued, it was
     /// a piece.
     last_without_beginning: Option<((Dev, u64, Op), usize)>,
@@ -60,7 +61,7 @@ impl Requests {
     /// A request is merged into the one before it, with all its bios.
     pub fn merge_requests(&mut self, extent: &Extent, sink: &mut Sink) {
         let same = |open: &Open| !open.started && open.left == extent.sectors;
-        let next = self.open.one_at(extent, same).first().copied();
+        let next = self.open.one_waiting_at(extent, same).first().copied();
         let next = next.map_or(self.open.unseen(extent), |slot| self.open.take(slot));
         let Some(before) = self.open.one_beside(extent, Side::Back) else {
             return next.shares.iter().for_each(|share| sink.drop_share(share));
@@ -80,7 +81,7 @@ impl Requests {
         let mut open = Open::from_bio(bio, extent);
         open.request.marks.set(Mark::GotRequest, event.time_ns);
         if extent.sectors == 0 && extent.op.kind != OpKind::Other {
-            return self.flushes.wait(event, extent, open);
+            return self.flushes.wait(event, extent, open.request, open.shares);
         }
         open.awaits_flush = extent.op.preflush;
         self.open.table.insert(open);
@@ -88,8 +89,7 @@ impl Requests {
 
     /// A request is inserted into the scheduler, for the first time or after a requeue.
     pub fn insert(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, sink: &mut Sink) {
-        let waits = |open: &Open| open.dispatch.is_none() && !open.inserted;
-        let slots = self.open.table.beginning(extent, waits);
+        let slots = self.open.table.waiting(extent, |open| !open.inserted);
         // Its thread inserts a request, unless it was requeued.
         let slots = self.open.only(slots, |open| open.request.pid == event.pid);
         self.open.mark_ambiguous(&slots, extent);
@@ -114,29 +114,56 @@ impl Requests {
     fn begin(&mut self, extent: &Extent, bios: &mut Bios, sink: &mut Sink) -> Slot {
         let of_bio = bios.take_only(extent, sink);
         let of_bio = of_bio.map(|bio| Open { bio_by_place: true, ..Open::from_bio(bio, extent) });
-        self.open.table.insert(of_bio.unwrap_or_else(|| Open::new(extent)))
+        let known = of_bio.or_else(|| self.grown(extent, bios, sink));
+        self.open.table.insert(known.unwrap_or_else(|| Open::new(extent)))
     }
 
-    /// Drops the waiting requests that lie within an unknown one that is issued. Merges without an
-    /// event made them parts of it, so they are never issued.
-    fn drop_grown(&mut self, extent: &Extent, sink: &mut Sink) {
-        if sink.seen.has(Kind::GetRequest)
-            || extent.op.kind == OpKind::Discard
-            || place(extent).1 == NOWHERE
-        {
-            return;
+    /// The request that grew to `extent` by merges, if merges have no events: of the waiting
+    /// requests and bios within it, which then have exactly its size.
+    fn grown(&mut self, extent: &Extent, bios: &mut Bios, sink: &mut Sink) -> Option<Open> {
+        if sees_merges(sink) || !sink.seen.has(Kind::GetRequest) {
+            return None;
+        }
+        let mut parts = self.take_within(extent).into_iter();
+        let mut first = parts.next()?;
+        parts.for_each(|part| {
+            first.left = first.left.saturating_add(part.left);
+            first.take_in(part.request, part.shares);
+        });
+        let growth = extent.sectors.saturating_sub(first.left);
+        let more = bios.take_parts(extent, growth);
+        if first.left > extent.sectors || growth > 0 && more.is_empty() {
+            first.shares.iter().for_each(|share| sink.drop_share(share));
+            return None;
+        }
+        more.into_iter().for_each(|bio| first.take_in(bio.request, [bio.share]));
+        (first.sector, first.left, first.grown) = (extent.sector, extent.sectors, true);
+        Some(first)
+    }
+
+    /// Takes the waiting requests that lie within an unknown one. Merges without an event made them
+    /// parts of it, so they are never issued.
+    fn take_within(&mut self, extent: &Extent) -> Vec<Open> {
+        if extent.op.kind == OpKind::Discard || place(extent).1 == NOWHERE {
+            return Vec::new();
         }
         let waits = |open: &Open| !open.started && open.ambiguity.is_none();
-        for slot in self.open.table.within(extent, waits) {
-            let open = self.open.take(slot);
-            open.shares.iter().for_each(|share| sink.drop_share(share));
+        let within = self.open.table.within(extent, waits);
+        within.into_iter().map(|slot| self.open.take(slot)).collect()
+    }
+
+    /// Without allocations: drops the requests that lie within an unknown one that is issued.
+    fn drop_grown(&mut self, extent: &Extent, sink: &mut Sink) {
+        if !sink.seen.has(Kind::GetRequest) {
+            let parts = self.take_within(extent);
+            parts.iter().flat_map(|open| &open.shares).for_each(|share| sink.drop_share(share));
         }
     }
 
     /// Creates a request that is inserted. With another one in the scheduler at that sector, neither
     /// can be followed.
     fn begin_inserted(&mut self, extent: &Extent, bios: &mut Bios, sink: &mut Sink) -> Slot {
-        let mut alike = self.open.table.beginning(extent, |open| open.inserted);
+        let mut alike = self.open.table.waiting(extent, |open| open.inserted);
         let slot = self.begin(extent, bios, sink);
         if !alike.is_empty() {
             alike.push(slot);
@@ -145,30 +172,18 @@ impl Requests {
         slot
     }
 
-    /// The next issue is of a piece of a request. The whole has the size of the piece plus
-    /// `rest_bytes`.
-    pub fn cut_piece(&mut self, piece: &Extent, rest_bytes: u32) {
-        let slots = self.open.table.beginning(piece, |open| open.dispatch.is_none());
-        self.open.mark_ambiguous(&slots, piece);
-        if let [slot] = slots[..] {
-            let whole = piece.sectors.saturating_add(rest_bytes >> 9);
-            self.open.change(slot, |open| open.left = open.left.max(whole));
-        }
-    }
-
     /// A request is issued to the driver.
     pub fn issue(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, sink: &mut Sink) {
-        let fits = |open: &Open| {
-            let fits = open.left >= extent.sectors || extent.op.kind == OpKind::Discard;
-            open.dispatch.is_none() && fits
-        };
+        let is_discard = extent.op.kind == OpKind::Discard;
         let may_be_again = self.open.forget_flush(event, extent, sink);
-        let slots = self.open.one_at(extent, fits);
+        let fits = |open: &Open| open.left >= extent.sectors || is_discard;
+        let slots = self.open.one_waiting_at(extent, fits);
         let known = self.open.closest(&slots, extent.sectors);
-        if known.is_none() {
+        // A device with several queues has several flushes in flight.
+        if known.is_none() && extent.op.kind != OpKind::Flush && !sink.seen.issued_again {
             let again =
                 |open: &Open| open.dispatch.is_some() && open.dispatch_left == extent.sectors;
-            sink.seen.issued_again |= !self.open.table.beginning(extent, again).is_empty();
+            sink.seen.issued_again = !self.open.table.beginning(extent, again).is_empty();
         }
         let slot = known.unwrap_or_else(|| {
             self.drop_grown(extent, sink);
@@ -177,8 +192,9 @@ impl Requests {
         if may_be_again {
             self.open.suspect(slot, Ambiguity::Loss);
         }
+        let flushes = &self.flushes;
         self.open.change(slot, |open| {
-            if extent.op.kind == OpKind::Discard {
+            if is_discard {
                 // Bios are merged without an event if a device takes several ranges in one command.
                 // If the waiting bios have exactly the size by which the request grew, they belong
                 // to it.
@@ -188,7 +204,7 @@ impl Requests {
                 }
             }
             open.issue(event, extent);
-            open.settle_flush(sink);
+            open.settle_flush(flushes, sink);
         });
         self.commands.note_issue(slot, extent.dev, event, &mut self.open.table);
     }
@@ -199,7 +215,8 @@ impl Requests {
         let fits = |open: &Open| {
             open.left == extent.sectors || open.bio_op.is_none() && open.left < extent.sectors
         };
-        let Some(slot) = self.open.one_at(extent, fits).first().copied() else {
+        let slots = self.open.table.beginning(extent, fits);
+        let Some(slot) = self.open.one_of(slots, extent).first().copied() else {
             return self.take_back_piece(extent, sink);
         };
         self.open.change(slot, |open| {
@@ -266,17 +283,18 @@ impl Requests {
         }
         open.shares.extend(shares.first());
         let without_beginning = open.has_no_beginning() || open.bio_by_place;
+        let grown = open.grown;
         let after = (open.request.dev, open.sector, open.request.op);
         let sequence = open.sequence();
-        let flush = open.flushes.first().copied();
+        let flush = open.flush;
         let index = sink.results.requests.len();
         for (dev, sector) in [(open.request.dev, open.first_sector()), place(extent)] {
             self.ended_at.insert(((dev, sector), extent.sectors, extent.op.kind), index);
         }
         sink.results.requests.push(Some(open.into_request()));
         self.last_without_beginning = without_beginning.then_some((after, index));
-        if without_beginning {
-            self.without_beginning.push((index, self.open.absence()));
+        if without_beginning || grown {
+            self.without_beginning.push((index, self.open.absence(), !without_beginning));
         }
         for (nth, share) in shares.iter().enumerate() {
             sink.add(share, index, nth == 0);
@@ -288,7 +306,7 @@ impl Requests {
             let asker = sink.results.request(index).cloned().unwrap_or_default();
             flushes::link(flush, share, &asker, sink);
         }
-        self.flushes.note_end(index, event, &mut self.open.table, sink);
+        self.flushes.note_end(index, event, sink);
         shares.iter().for_each(|share| sink.release(share.task));
     }
 
@@ -315,9 +333,11 @@ impl Requests {
     /// Ends the trace. Open requests are at its edge. So are requests without a beginning on
     /// devices where others have one, because earlier issues of them may be missing.
     pub fn finish(self, sink: &mut Sink) {
-        for (index, ambiguity) in self.without_beginning {
+        let merges = sees_merges(sink);
+        for (index, ambiguity, grown) in self.without_beginning {
             let dev = sink.results.request(index).map(|request| request.dev);
-            if dev.is_some_and(|dev| self.open.allocating.contains(&dev)) {
+            let others_have_one = dev.is_some_and(|dev| self.open.allocating.contains(&dev));
+            if others_have_one && (merges || !grown) {
                 sink.results.requests[index] = None;
                 sink.results.count_ambiguous(ambiguity, &Request::default(), 0);
             }
@@ -328,4 +348,9 @@ impl Requests {
             sink.results.count_ambiguous(ambiguity, &open.as_seen(), last_ns.unwrap_or(0));
         }
     }
+}
+
+fn sees_merges(sink: &Sink) -> bool {
+    let merges = [Kind::BackMerge, Kind::FrontMerge, Kind::RequestMerge];
+    merges.into_iter().any(|kind| sink.seen.has(kind))
 }

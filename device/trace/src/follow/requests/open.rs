@@ -2,6 +2,7 @@
 //! An open request, between the allocation of its tag and its completion. Each event updates it;
 //! `requests` calls these methods.
 
+use super::flushes::Flushes;
 use crate::event::{Driver, Event, Extent, Op, OpKind};
 use crate::follow::bios::{Bio, StartSector, add_new};
 use crate::follow::sink::{Ambiguity, Share, Sink};
@@ -36,6 +37,8 @@ pub(in crate::follow) struct Open {
     pub bio_op: Option<Op>,
     /// Whether its bio was found by its place alone, because no event showed the allocation.
     pub bio_by_place: bool,
+    /// Whether it grew by merges that no event showed.
+    pub grown: bool,
     /// Whether a part has completed and the rest waits for its requeue.
     pub parted: bool,
     /// Whether it is in the scheduler, so it is not inserted again before an issue or a requeue.
@@ -52,8 +55,8 @@ pub(in crate::follow) struct Open {
     pub shares: Vec<Share>,
     /// Whether a flush must precede it.
     pub awaits_flush: bool,
-    /// The flushes that began after it and completed before its issue, while it waits for one.
-    pub flushes: Vec<usize>,
+    /// The flush that preceded it, if known.
+    pub flush: Option<usize>,
     pub ambiguity: Option<Ambiguity>,
 }
 
@@ -107,11 +110,16 @@ impl Open {
         self.shares.extend(shares);
     }
 
-    /// Ends the wait for a flush. The flush that served it is known only if there is one candidate.
-    pub fn settle_flush(&mut self, sink: &mut Sink) {
-        if std::mem::take(&mut self.awaits_flush) && self.flushes.len() != 1 {
-            self.flushes.clear();
-            self.shares.iter().for_each(|share| sink.invalidate(share.task));
+    /// Ends the wait for a flush. The flush that served it is known only if there is one candidate:
+    /// one that was issued after it was allocated, and has completed.
+    pub fn settle_flush(&mut self, flushes: &Flushes, sink: &mut Sink) {
+        if !std::mem::take(&mut self.awaits_flush) {
+            return;
+        }
+        let got_ns = self.request.marks.get(Mark::GotRequest).unwrap_or(u64::MAX);
+        match flushes.since(self.request.dev, got_ns)[..] {
+            [flush] => self.flush = Some(flush),
+            _ => self.shares.iter().for_each(|share| sink.invalidate(share.task)),
         }
     }
 
@@ -197,11 +205,6 @@ impl Open {
         let bio_op = self.bio_op.filter(|_| self.request.bytes > 0)?;
         let postflush = bio_op.fua && !self.request.op.fua;
         (bio_op.preflush || postflush).then_some(postflush)
-    }
-
-    /// Whether it existed when a flush was issued that may serve it.
-    pub fn came_before(&self, issued_ns: u64) -> bool {
-        self.request.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns)
     }
 }
 

@@ -12,52 +12,29 @@ use crate::event::{Dev, Extent};
 const SHORT_SECTORS: u64 = 1 << 13;
 
 /// The possible place of an ambiguous request.
-#[derive(Clone, Debug)]
-enum Place {
-    /// Flushes and passthrough requests. They share no place with requests that have sectors.
-    Nowhere,
-    Sectors(Range<u64>),
-}
-
-impl Place {
-    fn of(open: &Open) -> Place {
-        if open.sector == NOWHERE {
-            return Place::Nowhere;
-        }
-        Place::Sectors(open.first_sector().min(open.sector)..end(open))
-    }
-}
-
-fn end(open: &Open) -> u64 {
-    open.sector.saturating_add(u64::from(open.left))
-}
-
 #[derive(Debug)]
 pub(in crate::follow) struct AmbiguousRange {
-    place: Place,
+    dev: Dev,
+    /// All sectors that it ever had. Flushes and passthrough requests have none, and share no place
+    /// with requests that have some.
+    sectors: Range<u64>,
     /// Its command when events were lost, unless it is ambiguous with another request.
     pub command: Option<CommandKey>,
-    /// All sectors that it ever had, by which it is found.
-    found_by: (Dev, Range<u64>),
 }
 
 impl AmbiguousRange {
     /// Whether an event at `extent` can belong to this request, whose last known state is `open`.
     pub fn reaches(&self, extent: &Extent, open: &Open) -> bool {
         let (dev, begin) = place(extent);
-        let own = &open.request;
-        if own.dev != dev {
-            return false;
-        }
-        let Place::Sectors(range) = &self.place else {
-            return begin == NOWHERE && own.op.kind == extent.op.kind;
+        let is_here = match begin {
+            NOWHERE => open.sector == NOWHERE && open.request.op.kind == extent.op.kind,
+            _ => self.sectors.start < end_of(extent, begin) && begin < self.sectors.end,
         };
-        let (from, to) = (range.start.min(open.sector), range.end.max(end(open)));
-        begin != NOWHERE && from < end_of(extent, begin) && begin < to
+        self.dev == dev && is_here
     }
 
     pub fn has(&self, sector: u64) -> bool {
-        matches!(&self.place, Place::Sectors(range) if range.contains(&sector))
+        self.sectors.contains(&sector)
     }
 }
 
@@ -86,21 +63,17 @@ impl Ranges {
     pub fn insert(&mut self, slot: Slot, open: &Open) -> bool {
         let is_new = !self.all.contains_key(&slot);
         if is_new {
-            let place = Place::of(open);
-            let sectors = match &place {
-                Place::Nowhere => NOWHERE..NOWHERE,
-                Place::Sectors(range) => range.clone(),
-            };
-            self.add(
-                slot,
-                AmbiguousRange { place, command: None, found_by: (open.request.dev, sectors) },
-            );
+            let (dev, end) = (open.request.dev, open.sector.saturating_add(open.left.into()));
+            let sectors = open.first_sector().min(open.sector)..end;
+            let nowhere = open.sector == NOWHERE;
+            let sectors = if nowhere { NOWHERE..NOWHERE } else { sectors };
+            self.add(slot, AmbiguousRange { dev, sectors, command: None });
         }
         is_new
     }
 
     fn add(&mut self, slot: Slot, range: AmbiguousRange) {
-        let (dev, sectors) = &range.found_by;
+        let AmbiguousRange { dev, sectors, .. } = &range;
         if sectors.end.saturating_sub(sectors.start) > SHORT_SECTORS {
             self.long.insert((*dev, slot));
         } else {
@@ -111,24 +84,21 @@ impl Ranges {
 
     pub fn remove(&mut self, slot: Slot) -> Option<AmbiguousRange> {
         let range = self.all.remove(&slot)?;
-        let (dev, sectors) = &range.found_by;
-        self.short.remove(&(*dev, sectors.start, slot));
-        self.long.remove(&(*dev, slot));
+        self.short.remove(&(range.dev, range.sectors.start, slot));
+        self.long.remove(&(range.dev, slot));
         Some(range)
     }
 
     /// Records that the sectors of a request have changed.
     pub fn note_change(&mut self, slot: Slot, open: &Open) {
-        let Some(AmbiguousRange { found_by: (_, sectors), .. }) = self.all.get(&slot) else {
-            return;
-        };
-        let wider = sectors.start.min(open.sector)..sectors.end.max(end(open));
+        let Some(AmbiguousRange { sectors, .. }) = self.all.get(&slot) else { return };
+        let end = open.sector.saturating_add(open.left.into());
+        let wider = sectors.start.min(open.sector)..sectors.end.max(end);
         if *sectors == wider {
             return;
         }
-        if let Some(mut range) = self.remove(slot) {
-            range.found_by.1 = wider;
-            self.add(slot, range);
+        if let Some(range) = self.remove(slot) {
+            self.add(slot, AmbiguousRange { sectors: wider, ..range });
         }
     }
 

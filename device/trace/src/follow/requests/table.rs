@@ -5,8 +5,7 @@
 //! it and a completed piece both change its first sector. The table has the present first sector of
 //! each request. While bios may still be merged at its back, the table also has its end.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::BTreeSet;
 
 use slab::Slab;
 
@@ -14,17 +13,25 @@ use super::open::{Open, Side, Slot, place};
 use crate::event::Extent;
 use crate::follow::bios::StartSector;
 
+/// Whether a request is in flight, one of its sides, and where that is.
+type Key = (bool, Side, StartSector, Slot);
+
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Table {
-    /// The open requests. Only [`Table::change`] changes their sectors, for `ambiguous`.
+    /// The open requests. Only [`Table::change`] changes their sectors and dispatch, for
+    /// `ambiguous`.
     pub all: Slab<Open>,
-    by_side: BTreeMap<(Side, StartSector), Vec<Slot>>,
+    /// The requests that were added since the last loss. Some of them have completed.
+    pub since_loss: Vec<Slot>,
+    /// Those in flight are apart: without events of completions, there are ever more.
+    by_side: BTreeSet<Key>,
 }
 
 impl Table {
     pub fn insert(&mut self, open: Open) -> Slot {
         let number = self.all.insert(open);
         self.enter(number);
+        self.since_loss.push(number);
         number
     }
 
@@ -46,39 +53,52 @@ impl Table {
         self.at((Side::Front, place(extent)), same)
     }
 
+    /// The same of those that are not in flight.
+    pub fn waiting(&self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
+        let same = |open: &Open| open.request.op.kind == extent.op.kind && fits(open);
+        let there = self.there(false, (Side::Front, place(extent)));
+        there.filter(|number| same(&self.all[*number])).collect()
+    }
+
     /// The fitting requests with this side there. At the back, only those that can still be merged
     /// with.
     pub fn at(&self, side: (Side, StartSector), fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
-        let there = self.by_side.get(&side).into_iter().flatten().copied();
+        let there = self.there(false, side).chain(self.there(true, side));
         there.filter(|number| fits(&self.all[*number])).collect()
     }
 
-    /// The fitting requests with the same operation that lie within `extent`.
+    /// The fitting requests with the same operation that lie within `extent` and are not in flight.
     pub fn within(&self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         let (dev, begin) = place(extent);
         let end = begin.saturating_add(u64::from(extent.sectors));
-        let there = self.by_side.range((Side::Front, (dev, begin))..(Side::Front, (dev, end)));
+        let key = |sector| (false, Side::Front, (dev, sector), 0);
         let is_within = |slot: &Slot| {
             let open = &self.all[*slot];
             let same = open.request.op.kind == extent.op.kind && fits(open);
             same && open.sector.saturating_add(u64::from(open.left)) <= end
         };
-        there.flat_map(|(_, slots)| slots).copied().filter(is_within).collect()
+        self.by_side.range(key(begin)..key(end)).map(|key| key.3).filter(is_within).collect()
+    }
+
+    fn there(
+        &self,
+        in_flight: bool,
+        (side, at): (Side, StartSector),
+    ) -> impl Iterator<Item = Slot> {
+        let there = (in_flight, side, at, 0)..=(in_flight, side, at, Slot::MAX);
+        self.by_side.range(there).map(|key| key.3)
+    }
+
+    fn keys(&self, number: Slot) -> impl Iterator<Item = Key> + use<> {
+        let in_flight = self.all[number].dispatch.is_some();
+        self.all[number].sides().map(move |(side, at)| (in_flight, side, at, number))
     }
 
     fn enter(&mut self, number: Slot) {
-        for side in self.all[number].sides() {
-            self.by_side.entry(side).or_default().push(number);
-        }
+        self.by_side.extend(self.keys(number));
     }
 
     fn leave(&mut self, number: Slot) {
-        for side in self.all[number].sides() {
-            let Entry::Occupied(mut there) = self.by_side.entry(side) else { continue };
-            there.get_mut().retain(|other| *other != number);
-            if there.get().is_empty() {
-                there.remove();
-            }
-        }
+        self.keys(number).for_each(|key| _ = self.by_side.remove(&key));
     }
 }

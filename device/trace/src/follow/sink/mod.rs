@@ -218,7 +218,7 @@ impl Sink {
             // A page fault that continued without the data that it had begun to read.
             if io.io.call != Call::PageFault || io.io.exited_ns > io.io.entered_ns {
                 self.results.account.calls_without_request += 1;
-                self.results.calls_without_request.push(io.as_call());
+                self.results.calls_without_request.push(Some(io.as_call()));
             }
             return;
         }
@@ -246,6 +246,7 @@ impl Sink {
     /// Reports a call whose requests are unknown, but whose time is known.
     fn report_incomplete(&mut self, io: &OpenIo) {
         self.results.account.ios_incomplete += 1;
-        self.results.calls_without_request.push(Io { incomplete: true, ..io.as_call() });
+        let call = Io { incomplete: true, ..io.as_call() };
+        self.results.calls_without_request.push(Some(call));
     }
 }

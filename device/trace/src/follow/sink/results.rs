@@ -5,20 +5,22 @@
 
 use std::collections::HashMap;
 
-use crate::io::{Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
+use crate::io::{Coverage, Io, Origin, Request, Trace, Unmatched};
 
 /// The number of unmatched requests to keep in full.
 const UNMATCHED_KEPT: usize = 1_000;
 
 /// The reason why a request is not reported as matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// Of several, the last in this order counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::follow) enum Ambiguity {
+    /// Events contradict each other.
+    Odd(&'static str),
     /// It began before the trace.
     Edge,
     /// It was open while events were lost, or cannot be distinguished from a request that was.
     Loss,
-    /// Events contradict each other.
-    Odd(&'static str),
 }
 
 /// A request from the view of one task.
@@ -51,7 +53,10 @@ pub(in crate::follow) struct Results {
     pub requests: Vec<Option<Request>>,
     pub ios: Vec<Option<Io>>,
     /// Includes calls that are already counted, that are I/Os, or that only fetch I/Os.
-    pub calls_without_request: Vec<Io>,
+    pub calls_without_request: Vec<Option<Io>>,
+    /// Where each loss began in ns, and the numbers of requests, I/Os and calls that were known at
+    /// its end. Those that a later loss includes are left out.
+    losses: Vec<(u64, [usize; 3])>,
     /// I/Os that workers of io_uring executed, by the submitting thread.
     pub of_workers: HashMap<u32, Vec<usize>>,
     pub account: Coverage,
@@ -87,24 +92,24 @@ impl Results {
     /// Withdraws results because events after `since_ns` are missing. Requests that completed later
     /// may have been matched wrongly.
     pub fn take_back(&mut self, since_ns: u64) {
-        for slot in self.requests.iter_mut().rev() {
-            if let Some(request) = slot {
-                if request.marks.get(Mark::Completed).is_some_and(|end| end <= since_ns) {
-                    break;
-                }
-                *slot = None;
-                self.account.hit_by_loss += 1;
-            }
+        // What an earlier loss has left had ended before it, so only later results are looked at.
+        let earlier = self.losses.partition_point(|(began_ns, _)| *began_ns <= since_ns);
+        self.losses.truncate(earlier);
+        let known = self.losses.last().map(|(_, known)| *known);
+        let [requests, ios, calls] = known.unwrap_or_default();
+        for slot in &mut self.requests[requests..] {
+            let later = slot.take_if(|request| request.end_ns() > since_ns);
+            self.account.hit_by_loss += u64::from(later.is_some());
         }
-        self.calls_without_request.retain(|call| call.exited_ns <= since_ns);
-        // An I/O is found up to one lazy step after its end, so their order is only roughly that of
-        // their ends.
-        for slot in &mut self.ios {
-            if slot.as_ref().is_some_and(|io| io.exited_ns > since_ns) {
-                *slot = None;
-                self.account.ios_incomplete += 1;
-            }
+        for slot in &mut self.ios[ios..] {
+            let later = slot.take_if(|io| io.exited_ns > since_ns);
+            self.account.ios_incomplete += u64::from(later.is_some());
         }
+        for slot in &mut self.calls_without_request[calls..] {
+            slot.take_if(|call| call.exited_ns > since_ns);
+        }
+        let known = [self.requests.len(), self.ios.len(), self.calls_without_request.len()];
+        self.losses.push((since_ns, known));
     }
 
     /// Withdraws I/Os of this thread. They may have got requests that its workers made for others.
@@ -149,8 +154,10 @@ impl Results {
         }
         self.account.matched = requests.len() as u64;
         self.account.failed = requests.iter().filter(|request| request.error != 0).count() as u64;
-        let (mut calls_without_request, account) = (self.calls_without_request, self.account);
+        let calls = self.calls_without_request.into_iter().flatten();
+        let mut calls_without_request: Vec<Io> = calls.collect();
         calls_without_request.sort_by_key(|call| call.exited_ns);
+        let account = self.account;
         Trace { requests, ios, calls_without_request, account, ..Trace::default() }
     }
 }

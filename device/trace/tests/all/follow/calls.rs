@@ -53,6 +53,16 @@ fn what_the_kernels_polling_thread_submits_ends_with_its_completion() {
 }
 
 #[test]
+fn an_operation_that_returns_a_file_descriptor_moves_no_bytes() {
+    let mut script = Script::new();
+    let operation = Some(Call::Openat);
+    script.by(5).at(1).what(EventKind::UringSubmit { request: 9, sq_thread: true, operation });
+    serve(&mut script, extent("RM", 0, 8), (2, 8));
+    script.at(9).what(EventKind::UringComplete { request: 9, result: 5 });
+    assert_eq!(script.follow().ios[0].bytes, 0);
+}
+
+#[test]
 fn an_operation_from_memory_is_no_io() {
     let mut script = Script::new();
     script.by(1).at(0).enter(Call::IoUringEnter);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which requests are unknown after a loss of events, and from which event on they are known again.
 
-use steadyio_trace::event::{Command, Dev, Driver, EventKind, Extent, UNKNOWN_CPU};
+use steadyio_trace::event::{Comm, Command, Dev, Driver, EventKind, Extent, UNKNOWN_CPU};
 use steadyio_trace::io::Trace;
+use steadyio_trace::sched::{SchedTask, Switch};
 
 use crate::events::{DISK, Script, extent};
 
@@ -141,10 +142,14 @@ fn passthrough_commands_that_are_mixed_up_leave_the_rest_known() {
 #[test]
 fn a_loss_at_an_unknown_place_leaves_nothing() {
     let mut script = Script::new();
+    let idle = SchedTask { pid: 0, comm: Comm::default(), prio: 120 };
+    let switch = Switch { prev: idle, runnable: true, next: SchedTask { pid: 1, ..idle } };
+    script.by(0).what(EventKind::Switch(switch));
     whole(&mut script, 0, extent("R", 64, 8));
     whole(&mut script, 20, extent("R", 128, 8));
     script.at(30).on(UNKNOWN_CPU).by(0).what(EventKind::Lost { count: 1, since_ns: None });
-    assert_eq!(found(&script.follow()), (0, 2));
+    let trace = script.follow();
+    assert_eq!((found(&trace), trace.sched.events.len()), ((0, 2), 0));
 }
 
 #[test]
@@ -152,9 +157,20 @@ fn an_end_whose_request_may_be_lost_leaves_what_ended_before() {
     let mut script = Script::new();
     let place = extent("R", 64, 8);
     whole(&mut script, 10, place);
-    // The last event of the CPU that loses some.
-    script.at(50).on(1).by(1).block('Q', extent("R", 256, 8));
-    lose(&mut script, 100);
+    script.at(100).on(1).by(0).what(EventKind::Lost { count: 3, since_ns: Some(50) });
     script.at(200).on(0).by(0).block('C', place);
     assert_eq!(found(&script.follow()), (1, 1));
+}
+
+#[test]
+fn a_loss_withdraws_what_an_earlier_one_left_too() {
+    let mut script = Script::new();
+    whole(&mut script, 10, extent("R", 64, 8));
+    script.at(20).on(1).by(1).block('Q', extent("R", 256, 8));
+    whole(&mut script, 30, extent("R", 128, 8));
+    let lost = |since_ns| EventKind::Lost { count: 1, since_ns: Some(since_ns) };
+    script.at(50).on(2).by(0).what(lost(40));
+    whole(&mut script, 60, extent("R", 192, 8));
+    script.at(70).on(1).by(0).what(lost(20));
+    assert_eq!(found(&script.follow()), (1, 2));
 }

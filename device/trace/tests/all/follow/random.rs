@@ -119,6 +119,7 @@ fn drop_events(events: &[Event], runs: &[(usize, usize)]) -> Vec<Event> {
     let mut kept: Vec<Event> = Vec::new();
     let mut dropped: HashMap<u32, u64> = HashMap::new();
     let mut dropping: HashMap<u32, usize> = HashMap::new();
+    let mut last_ns: HashMap<u32, u64> = HashMap::new();
     for (nth, event) in events.iter().enumerate() {
         if let Some((_, length)) = runs.iter().find(|(begin, _)| *begin == nth) {
             dropping.insert(event.cpu, *length);
@@ -131,14 +132,17 @@ fn drop_events(events: &[Event], runs: &[(usize, usize)]) -> Vec<Event> {
         }
         if let Some(count) = dropped.remove(&event.cpu) {
             let (time_ns, comm) = (event.time_ns, Comm::default());
-            let what = EventKind::Lost { count, since_ns: None };
+            let since_ns = Some(last_ns.get(&event.cpu).copied().unwrap_or(0));
+            let what = EventKind::Lost { count, since_ns };
             kept.push(Event { time_ns, cpu: event.cpu, pid: 0, comm, what });
         }
         kept.push(*event);
+        last_ns.insert(event.cpu, event.time_ns);
     }
     let end_ns = events.last().map_or(0, |event| event.time_ns + 1);
     for (cpu, count) in dropped {
-        let what = EventKind::Lost { count, since_ns: None };
+        let since_ns = Some(last_ns.get(&cpu).copied().unwrap_or(0));
+        let what = EventKind::Lost { count, since_ns };
         kept.push(Event { time_ns: end_ns, cpu, pid: 0, comm: Comm::default(), what });
     }
     kept

@@ -39,6 +39,25 @@ fn a_request_that_is_issued_again_tells_that_requeues_are_not_traced() {
 }
 
 #[test]
+fn two_flushes_at_once_are_no_request_that_is_issued_again() {
+    let mut script = Script::new();
+    let flush = extent("FF", 0, 0);
+    script.at(0).by(1).block('D', flush).on(1).block('D', flush);
+    script.at(5).block('C', flush).at(6).block('C', flush);
+    let missing = script.follow().missing;
+    assert!(missing.iter().all(|event| event.event != "block:block_rq_requeue"), "{missing:?}");
+}
+
+#[test]
+fn a_bio_at_the_end_of_all_sectors_can_be_cut() {
+    let mut script = Script::new();
+    let (whole, front) = (extent("R", u64::MAX - 3, 16), extent("R", u64::MAX - 3, 8));
+    script.at(1).by(1).block('Q', whole).block('G', front).block('D', front);
+    script.at(5).block('C', front);
+    assert_eq!(script.follow().account.matched, 1);
+}
+
+#[test]
 fn a_direct_read_has_every_mark_and_its_time_in_four_spans() {
     let mut script = Script::new();
     read(&mut script, 7, 1_000, 64);
@@ -200,8 +219,7 @@ fn pieces_of_a_split_at_dispatch_are_stays_of_one_request() {
     let whole = extent("W", 0, 16);
     let pieces = [extent("W", 0, 8), extent("W", 8, 8)];
     script.at(0).by(1).enter(Call::Pwrite64).at(1).block('Q', whole).block('G', whole);
-    script.block('I', whole).at(10);
-    script.what(EventKind::K2Split { piece: pieces[0], rest_bytes: 4096 }).block('D', pieces[0]);
+    script.block('I', whole).at(10).block('D', pieces[0]);
     script.at(30).by(0).block('C', pieces[0]).at(31).block('R', pieces[1]);
     script.at(35).by(8).block('I', pieces[1]).at(40).block('D', pieces[1]);
     script.at(60).by(0).block('C', pieces[1]).at(70).by(1).exit(Call::Pwrite64, 8192);
@@ -313,10 +331,7 @@ fn a_loss_leaves_nothing_that_it_may_have_touched() {
     let place = extent("R", 128, 8);
     script.at(200).by(1).block('Q', place).block('G', place).block('D', place);
     // CPU 1 says at 300 that it lost events since 150: the end of `place` may be among them.
-    script
-        .events
-        .insert(6, script.clone().at(150).on(1).what(EventKind::LockEnd).events.pop().unwrap());
-    script.at(300).on(1).what(EventKind::Lost { count: 3, since_ns: None });
+    script.at(300).on(1).what(EventKind::Lost { count: 3, since_ns: Some(150) });
     script.at(310).on(0).by(0).block('C', place);
     read(&mut script, 7, 400, 64);
     let trace = script.follow();
@@ -330,10 +345,7 @@ fn what_ended_in_the_time_of_a_loss_is_taken_back() {
     let mut script = Script::new();
     read(&mut script, 7, 0, 64);
     read(&mut script, 7, 200, 64);
-    script
-        .events
-        .insert(6, script.clone().at(150).on(1).what(EventKind::LockEnd).events.pop().unwrap());
-    script.at(400).on(1).what(EventKind::Lost { count: 1, since_ns: None });
+    script.at(400).on(1).what(EventKind::Lost { count: 1, since_ns: Some(150) });
     let trace = script.follow();
     assert_eq!((trace.account.matched, trace.account.hit_by_loss), (1, 1));
     assert_eq!((trace.ios.len(), trace.account.ios_incomplete), (1, 1));

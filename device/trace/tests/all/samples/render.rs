@@ -184,16 +184,6 @@ fn elsewhere(event: &Event, what: &EventKind) -> (&'static str, String, String) 
             "mm_filemap_add_to_page_cache",
             format!("dev {dev} ino {inode:x} pfn=0x1 ofs=0 order=0"),
         ),
-        EventKind::K2Split { piece, rest_bytes } => {
-            let Extent { dev, sector, sectors, .. } = piece;
-            let bytes = sectors * 512;
-            let dev = format!("{},{}", dev.major, dev.minor);
-            named(
-                "k2",
-                "k2_split",
-                format!("{dev} {sector} piece {bytes} bytes rest {rest_bytes} bytes"),
-            )
-        }
         EventKind::K2Late { dev, sector, level, ns } => {
             let dev = format!("{},{}", dev.major, dev.minor);
             named(

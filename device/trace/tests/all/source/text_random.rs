@@ -102,8 +102,6 @@ fn block() -> impl Strategy<Value = EventKind> {
 }
 
 fn elsewhere() -> impl Strategy<Value = EventKind> {
-    let piece =
-        |dev, sector, sectors| Extent { dev, sector, sectors, op: Op::default(), priority: None };
     prop_oneof![
         Just(EventKind::Interrupt),
         any::<(u64, bool)>().prop_map(|(request, sq_thread)| {
@@ -118,11 +116,6 @@ fn elsewhere() -> impl Strategy<Value = EventKind> {
         any::<u64>().prop_map(|inode| EventKind::WritebackStart { inode }),
         any::<u64>().prop_map(|inode| EventKind::WritebackEnd { inode }),
         (any_dev(), any::<u64>()).prop_map(|(dev, inode)| EventKind::PageCacheAdd { dev, inode }),
-        (any_dev(), any::<u64>(), 0..8_388_607_u32, any::<u32>()).prop_map(
-            move |(dev, sector, sectors, rest_bytes)| {
-                EventKind::K2Split { piece: piece(dev, sector, sectors), rest_bytes }
-            }
-        ),
         (any_dev(), any::<u64>(), 0..8_u8, any::<u64>())
             .prop_map(|(dev, sector, level, ns)| EventKind::K2Late { dev, sector, level, ns }),
         (any_dev(), any::<u32>())

@@ -41,7 +41,6 @@ fn block_events_before_and_since_the_priority() {
     let request = Extent { priority: Some(Priority { class: Class::Rt, level: 2 }), ..extent };
     let remapped = EventKind::BioRemap { to: extent, from: (Dev { major: 8, minor: 1 }, 0) };
     let bio = Extent { sectors: 0, ..extent };
-    let piece = Extent { op: Op::default(), ..extent };
     check(&[
         ("block_rq_issue: 8,0 RS 4096 () 2048 + 8 rt,0,2 [sh]", EventKind::Issue(request)),
         ("block_rq_issue: 8,0 RS 4096 () 2048 + 8 0x1,0,2 [sh]", EventKind::Issue(request)),
@@ -66,10 +65,6 @@ fn block_events_before_and_since_the_priority() {
         ("block_rq_merge: 8,0 RS 4096 () 2048 + 8 [sh]", EventKind::RequestMerge(extent)),
         ("block_split: 8,0 RS 2048 / 2304 [sh]", EventKind::BioSplit { bio, new_sector: 2304 }),
         ("block_bio_remap: 8,0 RS 2048 + 8 <- (8,1) 0", remapped),
-        (
-            "k2_split: 8,0 2048 piece 4096 bytes rest 61440 bytes",
-            EventKind::K2Split { piece, rest_bytes: 61440 },
-        ),
         (
             "k2_late: 8,0 2048 level 4 took 6200000 ns deadline 5000000 ns",
             EventKind::K2Late { dev: SDA, sector: 2048, level: 4, ns: 6_200_000 },

@@ -36,9 +36,6 @@ impl Sim {
         let mut sectors = left;
         if left > 8 && self.one_in(3) && self.live[at].mergeable {
             sectors = 8;
-            let rest_bytes = (left - sectors) * 512;
-            let piece = extent(letters, sector, sectors);
-            self.emit(cpu, pid, EventKind::K2Split { piece, rest_bytes });
         }
         let time_ns = self.emit(cpu, pid, EventKind::Issue(extent(letters, sector, sectors)));
         let (key, truth) = (self.live[at].key, self.live[at].truth);

@@ -171,8 +171,7 @@ impl Sim {
             | EventKind::Issue(at)
             | EventKind::Requeue(at)
             | EventKind::Complete { extent: at, .. }
-            | EventKind::BioSplit { bio: at, .. }
-            | EventKind::K2Split { piece: at, .. } => at.dev = self.shape.places.dev(),
+            | EventKind::BioSplit { bio: at, .. } => at.dev = self.shape.places.dev(),
             _ => {}
         }
         self.time_ns += 1 + self.below(4);
