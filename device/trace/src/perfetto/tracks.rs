@@ -265,7 +265,7 @@ fn account(trace: &Trace) -> String {
         account.hit_by_loss,
         account.unmatched_count,
         account.events_lost,
-        account.events + account.events_lost,
+        account.events.saturating_add(account.events_lost),
     );
     for missing in &trace.missing {
         text.push_str(&format!(" No {}: {}.", missing.event, missing.consequence));

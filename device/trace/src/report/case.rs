@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the causes of one I/O's or request's time among the other requests. `worst` calls it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ptr;
 
 use serde_json::{Value, json};
 
@@ -76,13 +77,14 @@ impl<'a> Causes<'a> {
     /// All other requests of the same devices that were queued or in flight during the item.
     fn around(&self, item: &Item) -> Vec<&'a Request> {
         let (from_ns, to_ns) = item.during_ns();
-        let is_own = |other: &Request| item.own.iter().any(|own| std::ptr::eq(*own, other));
-        let is_same = |other: &Request| item.own.iter().any(|own| own.dev == other.dev);
+        let own: HashSet<*const Request> = item.own.iter().map(|own| ptr::from_ref(*own)).collect();
+        let devs: HashSet<Dev> = item.own.iter().map(|own| own.dev).collect();
         let first = self.by_end.partition_point(|other| other.end_ns() <= from_ns);
         let later = self.by_end[first..].iter().copied();
         later
             .take_while(|other| other.end_ns() < to_ns.saturating_add(self.life_ns_max))
-            .filter(|other| other.begin_ns() < to_ns && is_same(other) && !is_own(other))
+            .filter(|other| other.begin_ns() < to_ns && devs.contains(&other.dev))
+            .filter(|other| !own.contains(&ptr::from_ref(*other)))
             .collect()
     }
 }

@@ -48,7 +48,7 @@ impl Group {
         let Row { device, origin, op, .. } = &items.first()?.row;
         let bytes = || items.iter().filter_map(|item| item.row.bytes);
         let during = items.iter().map(|item| item.during_ns());
-        let at_once = counts(during.map(|(begin, end)| (begin, end.max(begin + 1))));
+        let at_once = counts(during.map(|(begin, end)| (begin, end.max(begin.saturating_add(1)))));
         let of_inodes = items.iter().filter_map(|item| Some((item.row.inode?, item.row.bytes?)));
         let inode = |(inode, bytes): (u64, Vec<u64>)| {
             let requests = bytes.len() as u64;

@@ -124,8 +124,7 @@ impl Record {
     /// Whether events were lost or unreadable, or requests are unmatched.
     pub fn is_flawed(&self) -> bool {
         let Coverage { events_lost, hit_by_loss, unmatched_count, .. } = self.account.of_trace;
-        let lost = events_lost + hit_by_loss + unmatched_count;
-        lost > 0 || self.account.unread.count > 0
+        [events_lost, hit_by_loss, unmatched_count, self.account.unread.count] != [0; 4]
     }
 }
 

@@ -3,7 +3,7 @@
 //! journal, dirty throttling, a lock, or a CPU. A moment that no event explains is unknown.
 //! `shown`, `own_time` and `perfetto` use it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::by_key;
 use super::rows::Item;
@@ -36,8 +36,8 @@ pub struct Waiting<'a> {
     /// them.
     writeback: Intervals,
     flushers: HashSet<u32>,
-    /// Requests by the time of their completion.
-    completed: HashMap<u64, &'a Request>,
+    /// Requests by the time of their completion. Text may give several the same time.
+    completed: BTreeMap<u64, Vec<&'a Request>>,
 }
 
 /// Times per thread.
@@ -68,7 +68,7 @@ impl<'a> Waiting<'a> {
             reading_ahead,
             writeback: Intervals::new(writeback().map(|of| of.life())),
             flushers: writeback().map(|of| of.pid).collect(),
-            completed: trace.requests.iter().map(|of| (of.end_ns(), of)).collect(),
+            completed: by_key(trace.requests.iter().map(|of| (of.end_ns(), of))),
         }
     }
 
@@ -144,16 +144,13 @@ impl<'a> Waiting<'a> {
         let Some(completed_ns) = woken.completed_ns else {
             return (self.served_by(woken.by), None);
         };
-        let request = self.completed.get(&completed_ns).copied();
-        let own = request.filter(|request| request.pid == pid);
-        let what = match (request.map(|request| request.origin), own) {
-            (Some(Origin::Journal), _) => WaitedFor::Journal,
-            (Some(Origin::Readahead(_)), Some(_)) => WaitedFor::Readahead,
-            (_, Some(_)) => WaitedFor::OwnRequest,
-            (Some(Origin::Writeback(_)), _) => WaitedFor::Writeback,
-            (_, None) => WaitedFor::OtherRequest,
-        };
-        (what, request)
+        let requests = self.completed.get(&completed_ns).map_or(&[][..], Vec::as_slice);
+        let reasons: BTreeSet<WaitedFor> = requests.iter().map(|of| served_for(of, pid)).collect();
+        let only = requests.first().filter(|_| requests.len() == 1);
+        match (reasons.first(), reasons.len()) {
+            (Some(reason), 1) => (*reason, only.copied()),
+            _ => (WaitedFor::Unknown, None),
+        }
     }
 
     /// The reason for a wait that another thread ended, without the completion of a request.
@@ -203,6 +200,17 @@ impl<'a> Waiting<'a> {
 fn parts<'a>(what: WaitedFor, when: &Intervals) -> impl Iterator<Item = Wait<'a>> + use<'a> {
     let part = move |(from_ns, to_ns)| Wait { what, from_ns, to_ns, stay: None, request: None };
     when.to_vec().into_iter().map(part)
+}
+
+/// The reason for which thread `pid` waited if the completion of this request woke it.
+fn served_for(request: &Request, pid: u32) -> WaitedFor {
+    match (request.origin, request.pid == pid) {
+        (Origin::Journal, _) => WaitedFor::Journal,
+        (Origin::Readahead(_), true) => WaitedFor::Readahead,
+        (_, true) => WaitedFor::OwnRequest,
+        (Origin::Writeback(_), false) => WaitedFor::Writeback,
+        (_, false) => WaitedFor::OtherRequest,
+    }
 }
 
 /// The length in ns.

@@ -148,6 +148,50 @@ fn what_else_happens_on_that_cpu_before_the_wakeup_makes_its_reason_unknown() {
 }
 
 #[test]
+fn a_completion_of_an_unknown_request_tells_no_reason() {
+    let script = sleeps_in(Call::Read, |script| {
+        script.by(0).at(899).block('C', extent("R", 0, 8));
+        wake(script, 900);
+    });
+    assert_eq!(sum(&script).2[0], ("unknown", 790));
+}
+
+#[test]
+fn of_two_completions_at_one_time_none_is_taken_for_the_reason() {
+    let script = sleeps_in(Call::Read, |script| {
+        let written = extent("W", 64, 8);
+        script.named(60, "kworker/u8:1").on(1).at(150).what(EventKind::WritebackStart { inode: 5 });
+        script.block('Q', written).block('G', written).block('D', written);
+        script.what(EventKind::WritebackEnd { inode: 5 }).on(0);
+        others_request(script);
+        script.on(1).block('C', written).on(0);
+        wake(script, 900);
+    });
+    assert_eq!(sum(&script).2[0], ("unknown", 790));
+}
+
+#[test]
+fn a_thread_does_not_go_on_with_the_page_fault_of_one_that_had_its_number() {
+    let mut script = Script::new();
+    switch(&mut script, 50, (0, true, 1));
+    script.by(1).at(55).what(EventKind::AnyCall).at(100).what(EventKind::PageFault);
+    switch(&mut script, 110, (1, false, 0));
+    script.by(2).at(500).what(EventKind::Fork { child: 1, same_process: false });
+    switch(&mut script, 950, (0, true, 1));
+    script.by(1).at(1_000).what(EventKind::AnyCall);
+    assert_eq!(script.follow().calls_without_request, []);
+}
+
+#[test]
+fn a_second_event_of_the_same_start_leaves_a_thread_in_its_process() {
+    let mut script = Script::new();
+    for same_process in [true, false] {
+        script.by(1).at(10).what(EventKind::Fork { child: 2, same_process });
+    }
+    assert_eq!(script.follow().processes.of(2), 1);
+}
+
+#[test]
 fn who_is_woken_by_the_journals_thread_waited_for_the_journal() {
     let script = sleeps_in(Call::Fsync, |script| {
         script.named(50, "jbd2/sda1-8");
