@@ -41,6 +41,8 @@ struct OneCpu<'a> {
     page: Range<u64>,
     next: VecDeque<Result<Event, Problem>>,
     latest_ns: u64,
+    /// Whether something could not be read since the last event, so that others may be missing.
+    is_damaged: bool,
     decoder: &'a Decoder,
     names: Names,
 }
@@ -58,6 +60,7 @@ impl<'a> Merged<'a> {
             page: 0..0,
             next: VecDeque::new(),
             latest_ns: 0,
+            is_damaged: false,
             decoder,
             names: Rc::clone(&names),
         });
@@ -94,13 +97,14 @@ impl Iterator for OneCpu<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         while self.next.is_empty() {
             self.page.start = self.page.end;
-            match self.from.pages.next()? {
-                Ok(page) => self.take_page(&page),
-                Err(error) => {
+            match self.from.pages.next() {
+                Some(Ok(page)) => self.take_page(&page),
+                Some(Err(error)) => {
                     self.from.pages = Box::new(iter::empty());
-                    let bad = BadPage { offset: 0, what: error.to_string() };
-                    return Some(Err(self.problem(bad)));
+                    self.put(Err(BadPage { offset: 0, what: error.to_string() }));
                 }
+                None if self.is_damaged => self.put_loss(self.latest_ns, 0),
+                None => return None,
             }
         }
         self.next.pop_front()
@@ -111,38 +115,56 @@ impl OneCpu<'_> {
     fn take_page(&mut self, page: &[u8]) {
         self.page.end += page.len() as u64;
         match ring::entries(page, &self.decoder.page) {
-            Err(bad) => self.next.push_back(Err(self.problem(bad))),
-            Ok(entries) => entries.for_each(|entry| {
-                let item = entry.and_then(|entry| self.event(entry)).transpose();
-                let item = item.map(|item| item.map_err(|bad| self.problem(bad)));
-                self.next.extend(item);
+            Err(bad) => self.put(Err(bad)),
+            Ok(entries) => entries.for_each(|entry| match entry {
+                Ok(Entry::Lost { time_ns, count }) => self.put_loss(time_ns, count),
+                Ok(Entry::Record { time_ns, offset, data }) => {
+                    let event = self.decoder.decode(time_ns, self.from.cpu, data);
+                    let event = event.map_err(|what| BadPage { offset, what }).transpose();
+                    if let Some(event) = event {
+                        self.put(event.and_then(|event| self.in_order(event, offset)));
+                    }
+                }
+                Err(bad) => self.put(Err(bad)),
             }),
         }
     }
 
-    /// The event of an entry, if it is needed.
-    fn event(&mut self, entry: Entry) -> Result<Option<Event>, BadPage> {
-        let cpu = self.from.cpu;
-        let (offset, event) = match entry {
-            Entry::Lost { time_ns, count } => {
-                let what = EventKind::Lost { count, since_ns: Some(self.latest_ns) };
-                (0, Ok(Some(Event { time_ns, cpu, pid: 0, comm: Comm::default(), what })))
+    /// An event must not be earlier than the one before it.
+    fn in_order(&self, event: Event, offset: usize) -> Result<Event, BadPage> {
+        match self.latest_ns.checked_sub(event.time_ns) {
+            None | Some(0) => Ok(event),
+            Some(back_ns) => {
+                Err(BadPage { offset, what: format!("{back_ns} ns before the record before it") })
             }
-            Entry::Record { time_ns, offset, data } => {
-                (offset, self.decoder.decode(time_ns, cpu, data))
+        }
+    }
+
+    fn put_loss(&mut self, time_ns: u64, count: u64) {
+        self.is_damaged = false;
+        let what = EventKind::Lost { count, since_ns: Some(self.latest_ns) };
+        let (cpu, comm) = (self.from.cpu, Comm::default());
+        self.put(self.in_order(Event { time_ns, cpu, pid: 0, comm, what }, 0));
+    }
+
+    /// Adds the next event, or the reason why it cannot be read.
+    fn put(&mut self, event: Result<Event, BadPage>) {
+        match event {
+            Ok(event) => {
+                if self.is_damaged {
+                    self.put_loss(event.time_ns, 0);
+                }
+                self.latest_ns = event.time_ns;
+                if !event.comm.is_empty() {
+                    self.names.borrow_mut().entry(event.pid).or_insert(event.comm);
+                }
+                self.next.push_back(Ok(event));
             }
-        };
-        let bad = |what| BadPage { offset, what };
-        let Some(event) = event.map_err(bad)? else { return Ok(None) };
-        if event.time_ns < self.latest_ns {
-            let back_ns = self.latest_ns - event.time_ns;
-            return Err(bad(format!("{back_ns} ns before the record before it")));
+            Err(bad) => {
+                self.is_damaged = true;
+                self.next.push_back(Err(self.problem(bad)));
+            }
         }
-        self.latest_ns = event.time_ns;
-        if !event.comm.is_empty() {
-            self.names.borrow_mut().entry(event.pid).or_insert(event.comm);
-        }
-        Ok(Some(event))
     }
 
     fn problem(&self, bad: BadPage) -> Problem {

@@ -32,6 +32,8 @@ impl Report {
     pub fn of(path: &Path) -> io::Result<Report> {
         // -t: print all digits of the time. The locale must not change the format of numbers.
         let mut command = Command::new("trace-cmd");
+        // Standard input of this process is not that of trace-cmd.
+        let path = path.canonicalize().unwrap_or_else(|_| path.into());
         command.args(["report", "-t", "-i"]).arg(path).env("LC_ALL", "C");
         // A file in memory: a full pipe would block trace-cmd until it is read.
         let complaint: File = memfd_create("trace-cmd", MemfdFlags::CLOEXEC)?.into();

@@ -83,8 +83,8 @@ impl Captured {
         let names: HashMap<u32, Comm> = self.meta.threads.iter().map(name).collect();
         let mut merged = Merged::new(cpus.collect(), &self.decoder, names);
         let tracer: HashSet<u32> = self.meta.tracer.iter().copied().collect();
-        let (mut untold, mut latest_ns) = (self.untold_losses(), self.meta.started.mono_ns);
-        let (problems, mut cut) = self.cut_files();
+        let (problems, mut untold) = self.untold_losses();
+        let mut latest_ns = self.meta.started.mono_ns;
         let problems = problems.into_iter().map(Err);
         Box::new(problems.chain(iter::from_fn(move || {
             loop {
@@ -92,7 +92,7 @@ impl Captured {
                     Some(Ok(event)) => event,
                     Some(problem) => return Some(problem),
                     None => {
-                        let Untold { buffer, cpu, count } = untold.pop().or_else(|| cut.pop())?;
+                        let Untold { buffer, cpu, count } = untold.pop()?;
                         let since_ns = buffer.map(|buffer| merged.latest_ns(buffer));
                         let what = EventKind::Lost { count, since_ns };
                         let (time_ns, comm) = (latest_ns, Comm::default());
@@ -110,7 +110,8 @@ impl Captured {
                     continue;
                 }
                 if let EventKind::Lost { count: count @ 0, .. } = &mut event.what {
-                    let of_cpu = untold.iter().position(|untold| untold.cpu == event.cpu);
+                    let is_of_cpu = |of: &Untold| of.cpu == event.cpu && of.count > 0;
+                    let of_cpu = untold.iter().position(is_of_cpu);
                     *count = of_cpu.map_or(0, |place| untold.remove(place).count);
                 }
                 return Some(Ok(event));
@@ -118,41 +119,32 @@ impl Captured {
         })))
     }
 
-    /// The buffers whose files are shorter than `capture.json` says: their last events are lost. A
-    /// part of a page is a problem where it is read.
-    fn cut_files(&self) -> (Vec<Problem>, Vec<Untold>) {
-        let (mut problems, mut losses) = (Vec::new(), Vec::new());
-        for (buffer, (cpu, held)) in self.meta.cpus.iter().zip(&self.held).enumerate() {
-            let bytes = held.bytes_with_older();
-            if bytes >= cpu.bytes {
-                continue;
+    /// The losses of each buffer that no page counts, and those whose place is unknown. If a file
+    /// is shorter than `capture.json` says, its last events are lost, which is a problem; a part of
+    /// a page is one where it is read.
+    fn untold_losses(&self) -> (Vec<Problem>, Vec<Untold>) {
+        let (mut problems, mut cut, mut untold) = (Vec::new(), Vec::new(), Vec::new());
+        for (buffer, (meta, held)) in self.meta.cpus.iter().zip(&self.held).enumerate() {
+            let (cpu, buffer, bytes) = (meta.cpu, Some(buffer), held.bytes_with_older());
+            if bytes < meta.bytes {
+                cut.push(Untold { buffer, cpu, count: 0 });
             }
-            losses.push(Untold { buffer: Some(buffer), cpu: cpu.cpu, count: 0 });
-            if bytes % self.decoder.page.page_size as u64 == 0 {
-                let file = self.name.join(&cpu.file).display().to_string();
+            if bytes < meta.bytes && bytes % self.decoder.page.page_size as u64 == 0 {
+                let file = self.name.join(&meta.file).display().to_string();
                 let what = format!(
-                    "ends here, and had {} bytes: later events of CPU {} are lost (copy the folder again)",
-                    cpu.bytes, cpu.cpu
+                    "ends here, and had {} bytes: later events of CPU {cpu} are lost (copy the folder again)",
+                    meta.bytes
                 );
                 problems.push(Problem { file, place: Position::Byte(bytes), what });
             }
+            let placed = meta.records_lost.saturating_sub(meta.records_lost_unplaced);
+            let said = if placed > 0 { self.said_lost(held) } else { 0 };
+            untold.push(Untold { buffer, cpu, count: placed.saturating_sub(said) });
+            let count = meta.records_lost_unplaced;
+            untold.push(Untold { buffer: None, cpu: UNKNOWN_CPU, count });
         }
-        (problems, losses)
-    }
-
-    /// The losses of each buffer that no page counts, and those whose place is unknown.
-    fn untold_losses(&self) -> Vec<Untold> {
-        let mut all = Vec::new();
-        for (buffer, (cpu, held)) in self.meta.cpus.iter().zip(&self.held).enumerate() {
-            let told_of = cpu.records_lost.saturating_sub(cpu.records_lost_unplaced);
-            let said = if told_of > 0 { self.said_lost(held) } else { 0 };
-            let count = told_of.saturating_sub(said);
-            all.push(Untold { buffer: Some(buffer), cpu: cpu.cpu, count });
-            let count = cpu.records_lost_unplaced;
-            all.push(Untold { buffer: None, cpu: UNKNOWN_CPU, count });
-        }
-        all.retain(|untold| untold.count > 0);
-        all
+        untold.retain(|untold| untold.count > 0);
+        (problems, cut.into_iter().chain(untold).collect())
     }
 
     /// The number of lost records that a CPU's pages report. A full page has no room for the

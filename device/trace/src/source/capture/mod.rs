@@ -21,7 +21,7 @@ mod errors;
 mod folder;
 pub mod names;
 mod options;
-mod program;
+pub mod program;
 mod reader;
 pub mod threads;
 pub mod watch;

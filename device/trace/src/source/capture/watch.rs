@@ -88,12 +88,10 @@ impl Watch {
             while let Ok(Some(page)) = page_at(&buffer.file, self.seen[place], page_size) {
                 self.seen[place] += page.len() as u64;
                 // An unreadable entry is reported when the whole trace is read.
-                for entry in ring::entries(&page, &self.decoder.page).into_iter().flatten() {
-                    let Ok(Entry::Record { time_ns, data, .. }) = entry else { continue };
-                    let Ok(Some(event)) = self.decoder.decode(time_ns, buffer.cpu, data) else {
-                        continue;
-                    };
-                    slow = slow.or(self.take(&event));
+                for entry in
+                    ring::entries(&page, &self.decoder.page).into_iter().flatten().flatten()
+                {
+                    slow = slow.or(self.take_entry(entry, buffer.cpu));
                 }
             }
         }
@@ -107,6 +105,16 @@ impl Watch {
             Some(Interval { dev, what, times: Distribution::of(ns)? })
         });
         figures.collect()
+    }
+
+    fn take_entry(&mut self, entry: Entry, cpu: u32) -> Option<Slow> {
+        let Entry::Record { time_ns, data, .. } = entry else {
+            // What began before may have ended unseen.
+            self.unpaired.clear();
+            return None;
+        };
+        let event = self.decoder.decode(time_ns, cpu, data).ok()??;
+        self.take(&event)
     }
 
     fn take(&mut self, event: &Event) -> Option<Slow> {
@@ -139,6 +147,17 @@ impl Watch {
             EventKind::CallEnter { call, .. } if call.is_sync() => (of_call(call), Begun(at_ns)),
             EventKind::CallExit { call, .. } if call.is_sync() => {
                 (of_call(call), Ended(at_ns, None))
+            }
+            // It ends as a part of another request, or elsewhere.
+            EventKind::RequestMerge(of) => {
+                self.unpaired.remove(&request(of));
+                return None;
+            }
+            EventKind::FrontMerge(of) => {
+                let end = of.sector.wrapping_add(of.sectors.into());
+                let merged = self.unpaired.remove(&request(Extent { sector: end, ..of }))?;
+                self.unpaired.insert(request(of), merged);
+                return None;
             }
             EventKind::DirtyPause { pause_ns: ns } => {
                 return Some(((None, 0, "pause by dirty throttling"), Took { ns, class: None }));

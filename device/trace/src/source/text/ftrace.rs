@@ -20,11 +20,11 @@ pub fn read<'a>(line: &'a [u8], overwritten: &mut bool) -> Result<Line<'a>, Stri
             let expected = || format!("expected CPU:NUMBER [LOST COUNT EVENTS] {}", found(line));
             lost(line).ok_or_else(expected)
         }
-        // A line of a stack trace.
-        [b' ', b'=', b'>', ..] | [b'=', b'>', ..] => Ok(Line::Skipped),
         _ => match head(line) {
             Ok((head, event)) => named(head, event),
             Err(_) if is_heading(line) => Ok(Line::Nothing),
+            // A line of a stack trace.
+            Err(_) if line.trim_ascii_start().starts_with(b"=>") => Ok(Line::Skipped),
             Err(at_time) => no_head(line, at_time),
         },
     }

@@ -21,6 +21,8 @@ use scan::found;
 
 /// No line of a trace is longer.
 const LINE_LENGTH_MAX: usize = 64 * 1024;
+/// A line with as many NUL bytes is a hole in the file, and not one damaged line.
+const HOLE_BYTES: usize = 256;
 /// The number of events that are held back until an earlier one can no longer come. Tools that
 /// merge the events of running CPUs can print neighbours in the wrong order.
 const HELD_BACK: usize = 1024;
@@ -98,9 +100,12 @@ pub struct Text<'a> {
     pushed: u64,
     released_ns: u64,
     overwritten: bool,
-    /// Losses have no time of their own; they get that of the next event of their CPU. The lines of
-    /// other CPUs may come between.
-    lost: Vec<(Option<u32>, u64)>,
+    /// The number of lost events of each CPU that has some. Losses have no time of their own; they
+    /// get that of the next event of their CPU. The lines of other CPUs may come between.
+    lost: BTreeMap<Option<u32>, u64>,
+    /// The time of the last event, needed or not, of each CPU and (`None`) of all. A loss begins
+    /// there.
+    last_ns: BTreeMap<Option<u32>, u64>,
     /// The number of events so far that are read but not needed.
     pub skipped: u64,
     /// The number of events so far whose values could not be read.
@@ -120,7 +125,8 @@ impl<'a> Text<'a> {
             pushed: 0,
             released_ns: 0,
             overwritten: false,
-            lost: Vec::new(),
+            lost: BTreeMap::new(),
+            last_ns: BTreeMap::new(),
             skipped: 0,
             misread: 0,
             ended: false,
@@ -147,11 +153,17 @@ impl<'a> Text<'a> {
         if self.line_number == 1 {
             text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         }
-        match text.strip_suffix(b"\r").unwrap_or(text) {
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        let nul_bytes = text.iter().filter(|byte| **byte == 0).count();
+        if is_long || nul_bytes >= HOLE_BYTES {
+            // There may have been any events.
+            self.lose(None, 0);
+        }
+        match text {
             _ if is_long => Err("longer than 64 KiB: no line of a trace is".into()),
             _ if !has_end => Err("the last line has no end: it may be cut".into()),
-            text if text.contains(&0) => Err("has a NUL byte: not text".into()),
-            text => Ok(Some(text)),
+            _ if nul_bytes > 0 => Err("has a NUL byte: not text".into()),
+            _ => Ok(Some(text)),
         }
     }
 
@@ -164,7 +176,7 @@ impl<'a> Text<'a> {
         match line {
             Line::Nothing => {}
             Line::Skipped => self.skipped += 1,
-            Line::Lost { cpu, count } => self.lost.push((cpu, count)),
+            Line::Lost { cpu, count } => self.lose(cpu, count),
             Line::Stop(why) => {
                 self.ended = self.pushed == 0 && self.skipped == 0;
                 return Err(why);
@@ -173,8 +185,13 @@ impl<'a> Text<'a> {
                 let event = event(&head, &name, values);
                 self.misread += u64::from(event.is_err());
                 let event = event.map_err(|what| format!("{}: {what}", name.escape_ascii()))?;
+                if let Some(Event { what: EventKind::Lost { count, .. }, .. }) = event {
+                    self.lose(Some(head.cpu), count);
+                }
                 self.place_losses(head.time_ns, Some(head.cpu));
+                self.last_ns.extend([None, Some(head.cpu)].map(|cpu| (cpu, head.time_ns)));
                 match event {
+                    Some(Event { what: EventKind::Lost { .. }, .. }) => {}
                     Some(event) if event.time_ns < self.released_ns => {
                         let back_ns = self.released_ns - event.time_ns;
                         return Err(format!(
@@ -190,15 +207,24 @@ impl<'a> Text<'a> {
         Ok(())
     }
 
+    fn lose(&mut self, cpu: Option<u32>, count: u64) {
+        let lost = self.lost.entry(cpu).or_default();
+        *lost = lost.saturating_add(count);
+    }
+
     /// Places the losses before an event of the CPU `here`; with `None`, all at the end of the file.
     fn place_losses(&mut self, time_ns: u64, here: Option<u32>) {
+        if self.lost.is_empty() {
+            return;
+        }
         let time_ns = time_ns.max(self.released_ns);
-        let is_due =
-            |(cpu, _): &(Option<u32>, u64)| here.is_none() || cpu.is_none() || *cpu == here;
-        let (due, later): (Vec<_>, _) = self.lost.drain(..).partition(is_due);
-        self.lost = later;
+        let due: Vec<_> = match here {
+            Some(_) => [None, here].iter().filter_map(|cpu| self.lost.remove_entry(cpu)).collect(),
+            None => std::mem::take(&mut self.lost).into_iter().collect(),
+        };
         for (cpu, count) in due {
-            let what = EventKind::Lost { count, since_ns: None };
+            let since_ns = Some(self.last_ns.get(&cpu).copied().unwrap_or(0));
+            let what = EventKind::Lost { count, since_ns };
             let cpu = cpu.or(here).unwrap_or(UNKNOWN_CPU);
             self.hold(Event { time_ns, cpu, pid: 0, comm: Comm::default(), what });
         }

@@ -4,6 +4,7 @@
 mod calls;
 mod flush;
 mod hardware;
+mod length;
 mod loss;
 mod random;
 mod requests;

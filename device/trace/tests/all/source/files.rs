@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use steadyio_trace::event::{Dev, Event, OpKind};
@@ -234,11 +235,15 @@ fn a_damaged_trace_dat_is_a_problem() {
         (b"no trace", "trace-cmd report failed (exit status: 255): error reading header"),
     ] {
         fs::write(&path, content).expect("a file");
-        let (events, problems) =
-            split(files::open(&[&path], Some(Format::TraceDat)).expect("trace-cmd"));
-        assert_eq!(events, []);
-        assert_eq!(problems.len(), 1);
-        assert!(problems[0].what.contains(expected), "{}", problems[0]);
+        let opened = fs::File::open(&path).expect("a file");
+        let number = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        for path in [path.as_path(), Path::new(&number)] {
+            let (events, problems) =
+                split(files::open(&[path], Some(Format::TraceDat)).expect("trace-cmd"));
+            assert_eq!(events, []);
+            assert_eq!(problems.len(), 1);
+            assert!(problems[0].what.contains(expected), "{}", problems[0]);
+        }
     }
     assert_eq!(format(b"\x17\x08\x44tracing6\0"), Ok(Format::TraceDat));
 }

@@ -8,6 +8,7 @@ mod files;
 mod format;
 mod pages;
 mod pages_of_this_kernel;
+mod program;
 mod rwbs;
 mod text;
 mod text_random;

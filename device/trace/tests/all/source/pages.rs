@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pages of the ring buffer that are made as the kernel makes them, and pages that are not.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
-use steadyio_trace::source::format::PageFormat;
+use steadyio_trace::event::EventKind;
+use steadyio_trace::source::decode::Decoder;
+use steadyio_trace::source::format::{Format, PageFormat};
+use steadyio_trace::source::pages::{CpuPages, Merged};
 use steadyio_trace::source::ring::{BadPage, Entry, entries};
+
+use super::format::{format_text, wanted_named};
 
 pub const FORMAT: PageFormat = PageFormat { commit_size: 8, data_offset: 16, page_size: 4096 };
 const MISSED: u64 = 1 << 31;
@@ -170,4 +177,22 @@ fn more_data_than_the_page_has_is_an_error() {
     let mut bytes = page(0, 0, &[0; 8]);
     bytes[8] = 9;
     assert_eq!(read(&bytes).unwrap_err().offset, 8);
+}
+
+#[test]
+fn a_page_that_cannot_be_read_is_a_loss() {
+    let mut decoder = Decoder::new(FORMAT);
+    let format = Format::parse(&format_text("contention_end", 1, "")).unwrap();
+    decoder.add(wanted_named("contention_end"), &format).unwrap();
+    let good = |ns| Ok(page(ns, 0, &record(0, &[1, 0, 0, 0, 7, 0, 0, 0])));
+    let bad = || Ok(page(20, 0x800, &[]));
+    let pages = Box::new([good(10), bad(), good(30), bad()].into_iter());
+    let cpu = CpuPages { cpu: 0, file: "t".to_owned(), pages };
+    let found = Merged::new(vec![cpu], &decoder, HashMap::new());
+    let found: Vec<_> = found.map(|item| item.ok().map(|of| (of.time_ns, of.what))).collect();
+    let lost = |since_ns| EventKind::Lost { count: 0, since_ns: Some(since_ns) };
+    let end = EventKind::LockEnd;
+    let expected =
+        [Some((10, end)), None, Some((30, lost(10))), Some((30, end)), None, Some((30, lost(30)))];
+    assert_eq!(found, expected);
 }

@@ -2,11 +2,15 @@
 //! The text of ftrace, trace-cmd and perf: samples that `traces/record.sh` recorded, and line by line.
 
 use steadyio_trace::event::{Event, EventKind};
+use steadyio_trace::report::question::Question;
 use steadyio_trace::source::detect::Format::{self, Ftrace, Perf};
+use steadyio_trace::source::merge::Merge;
 use steadyio_trace::source::table::wanted;
 use steadyio_trace::source::text::Text;
 use steadyio_trace::source::{Position, Problem};
 
+use crate::events::follow;
+use crate::made::record;
 use crate::samples::{all_events, block_events, bytes, split};
 
 fn read(format: Format, text: &str) -> (Vec<Event>, Vec<Problem>) {
@@ -136,7 +140,7 @@ fn losses_come_with_the_event_behind_them() {
                 CPU:0 [LOST EVENTS]\n";
     let lost = |text, format| {
         let loss = |event: Event| match event.what {
-            EventKind::Lost { count, since_ns: None } => Some((event.time_ns, event.cpu, count)),
+            EventKind::Lost { count, .. } => Some((event.time_ns, event.cpu, count)),
             _ => None,
         };
         all_events(Text::new(format, text, "t")).into_iter().filter_map(loss).collect::<Vec<_>>()
@@ -154,14 +158,60 @@ fn losses_come_with_the_event_behind_them() {
 }
 
 #[test]
-fn a_loss_lasts_until_the_next_event_of_its_cpu() {
+fn a_loss_lasts_from_the_last_event_of_its_cpu_to_the_next() {
     let text = "sh-10 [001] 1.000005: contention_end: 0x1 (ret=0)\n\
+                sh-10 [001] 1.000006: not_needed: 1\n\
                 CPU:1 [LOST 2 EVENTS]\n\
                 sh-11 [000] 1.000004: contention_end: 0x1 (ret=0)\n\
                 sh-10 [001] 3.000000: contention_end: 0x1 (ret=0)\n";
     let events = all_events(Text::new(Ftrace, text.as_bytes(), "t"));
-    let lost = EventKind::Lost { count: 2, since_ns: None };
+    let lost = EventKind::Lost { count: 2, since_ns: Some(1_000_006_000) };
     assert_eq!((events[2].time_ns, events[2].cpu, events[2].what), (3_000_000_000, 1, lost));
+}
+
+#[test]
+fn a_hole_in_a_file_is_a_loss() {
+    let hole = "\0".repeat(512);
+    let text = format!(
+        "sh-10 [001] 1.000001: contention_end: 0x1 (ret=0)\n\
+         sh-10 [0{hole}n_end: 0x1 (ret=0)\n\
+         sh-10 [001] 1.000009: contention_end: 0x1 (ret=0)\n"
+    );
+    let (events, problems) = read(Ftrace, &text);
+    let lost = EventKind::Lost { count: 0, since_ns: Some(1_000_001_000) };
+    assert_eq!((events.len(), events[1].what, problems.len()), (3, lost, 1));
+}
+
+#[test]
+fn a_loss_of_perf_begins_at_the_last_event_of_its_cpu() {
+    let text = "dd 7 [001] 1.000001: sched:not_needed: 1\n\
+                dd 7 [000] 1.000002: lock:contention_end: 0x1 (ret=0)\n\
+                dd 7 [001] 2.000000: PERF_RECORD_LOST lost 5\n";
+    let events = all_events(Text::new(Perf, text.as_bytes(), "t"));
+    let lost = EventKind::Lost { count: 5, since_ns: Some(1_000_001_000) };
+    assert_eq!((events.len(), events[1].what), (2, lost));
+}
+
+#[test]
+fn a_loss_of_one_file_is_not_shortened_by_the_events_of_another() {
+    let lost = "sh-10 [001] 1.000001: contention_end: 0x1 (ret=0)\nCPU:1 [LOST 1 EVENTS]\n\
+                sh-10 [001] 1.000009: contention_end: 0x1 (ret=0)\n";
+    let whole = "dd-1 [000] 1.000004: block_rq_issue: 8,0 R 4096 () 8 + 8 [dd]\n\
+                 dd-1 [000] 1.000005: block_rq_complete: 8,0 R () 8 + 8 [0]\n\
+                 dd-1 [001] 1.000006: contention_end: 0x1 (ret=0)\n";
+    let texts = [lost, whole].map(|text| Text::new(Ftrace, text.as_bytes(), "t"));
+    let trace = follow(&all_events(Merge::new(texts.into())));
+    assert_eq!((trace.account.matched, trace.account.hit_by_loss), (0, 1));
+}
+
+#[test]
+fn counts_of_lost_events_end_at_the_largest_number() {
+    let line = "CPU:0 [LOST 18446744073709551615 EVENTS]\n\
+                sh-10 [000] 1.000001: contention_end: 0x1 (ret=0)\n";
+    let text = [line, line].concat();
+    let trace = follow(&all_events(Text::new(Ftrace, text.as_bytes(), "t")));
+    assert_eq!(trace.account.events_lost, u64::MAX);
+    assert!(record(&trace, &Question::default()).is_flawed());
 }
 
 #[test]
@@ -195,6 +245,14 @@ fn a_stack_behind_an_event_is_skipped() {
     let events: Vec<_> = source.by_ref().collect();
     assert_eq!((events.len(), source.skipped), (1, 7), "{events:?}");
     assert!(events[0].is_ok(), "{events:?}");
+}
+
+#[test]
+fn a_thread_whose_name_looks_like_a_stack_has_events() {
+    let line = " =>a-name-of-15b-12 [001] ..... 1.000001: contention_end: 0x1 (ret=0)\n";
+    let (events, problems) = read(Ftrace, line);
+    assert_eq!((events.len(), problems), (1, vec![]));
+    assert_eq!((events[0].pid, events[0].comm.to_string().as_str()), (12, "=>a-name-of-15b"));
 }
 
 #[test]
@@ -319,7 +377,11 @@ fn what_is_not_text_is_a_problem_of_its_line() {
     let long = "x".repeat(3 << 20);
     let text = format!("{good}a\0b\n{good}{long}\n{good}{}", good.trim_end());
     let (events, problems) = read(Ftrace, &text);
-    assert_eq!(events.len(), 3);
+    // Other lines may be missing in what is too long.
+    let lost = EventKind::Lost { count: 0, since_ns: Some(1_000_001_000) };
+    let what = events.iter().map(|event| event.what);
+    let end = EventKind::LockEnd;
+    assert_eq!(what.collect::<Vec<_>>(), [end, end, lost, end]);
     let found: Vec<_> = problems.into_iter().map(|problem| (problem.place, problem.what)).collect();
     let expected = [
         (2, "has a NUL byte: not text"),

@@ -24,6 +24,12 @@ const FIELDS: &str = "\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
 ";
 const BEGIN: (u16, &str) = (1, "block_rq_issue");
 const END: (u16, &str) = (2, "block_rq_complete");
+const MERGED: (u16, &str) = (3, "block_rq_merge");
+/// A request behind the place of the others, and a bio at that place that is put before it.
+const BEHIND: (u16, &str) = (4, "block_getrq");
+const FRONT: (u16, &str) = (5, "block_bio_frontmerge");
+/// A page before which events are missing.
+const LOST: (u16, &str) = (0, "");
 
 /// An event of the only request, at a time in ns.
 struct Seen((u16, &'static str), u64);
@@ -34,18 +40,23 @@ fn on_a_cpu(Seen(event, time_ns): &Seen) -> CpuData {
     put(&mut data, 0, &event.0.to_le_bytes());
     put(&mut data, 24, &8u32.to_le_bytes());
     put(&mut data, 32, b"R");
+    if *event == BEHIND {
+        put(&mut data, 16, &8u64.to_le_bytes());
+    }
     if *event == END {
         put(&mut data, 28, &(1u16 << 13).to_le_bytes());
     }
     let mut file = in_memory().unwrap();
-    file.write_all(&page(*time_ns, 0, &record(0, &data))).unwrap();
+    let lost = page(*time_ns, 1 << 31, &[]);
+    let seen = page(*time_ns, 0, &record(0, &data));
+    file.write_all(if *event == LOST { &lost } else { &seen }).unwrap();
     CpuData { cpu: 0, of_threads: false, older: None, file, in_folder: false }
 }
 
 /// The reported duration of a real-time request, if its events are read in this order.
 fn took_ns(seen: &[Seen]) -> Option<u64> {
     let mut decoder = Decoder::new(FORMAT);
-    for (id, name) in [BEGIN, END] {
+    for (id, name) in [BEGIN, END, MERGED, BEHIND, FRONT] {
         let format = Format::parse(&format_text(name, id, FIELDS)).unwrap();
         decoder.add(wanted_named(name), &format).unwrap();
     }
@@ -65,4 +76,17 @@ fn a_beginning_and_an_end_are_of_the_same_whichever_is_seen_first() {
     // An old end is not that of a later beginning.
     assert_eq!(took_ns(&[Seen(END, 10), Seen(BEGIN, 20)]), None);
     assert_eq!(took_ns(&[Seen(END, 10), Seen(BEGIN, 20), Seen(END, 25)]), Some(5));
+}
+
+#[test]
+fn a_beginning_that_has_no_end_of_its_own_is_forgotten() {
+    for without_end in [MERGED, LOST] {
+        let seen = [Seen(BEGIN, 100), Seen(without_end, 150), Seen(BEGIN, 900), Seen(END, 940)];
+        assert_eq!(took_ns(&seen), Some(40), "{without_end:?}");
+    }
+}
+
+#[test]
+fn a_request_with_a_bio_put_before_it_keeps_its_beginning() {
+    assert_eq!(took_ns(&[Seen(BEHIND, 100), Seen(FRONT, 150), Seen(END, 500)]), Some(400));
 }
