@@ -9,6 +9,7 @@ use crate::claims::Claims;
 use crate::fit::Times;
 use crate::line::Line;
 use crate::queue::Queue;
+use crate::tail::Unknown;
 
 /// The schema that this version writes.
 pub const PROFILE_SCHEMA: &str = "steadyio.profile/1";
@@ -135,8 +136,9 @@ pub struct Seen {
     #[serde(default)]
     pub beyond_count: u64,
     /// With 95 % confidence no more than this of a million such commands take longer than the
-    /// longest, if they are independent.
-    pub longer_ppm_max: f64,
+    /// longest. `None`: they are not independent, or there are too few to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longer_ppm_max: Option<f64>,
     /// By so much one command of a million is longer than most of its size, without slow states and
     /// pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,15 +187,20 @@ fn whole(ns: f64) -> u64 {
 
 impl Cost {
     /// With a queue, what a command spends on the shared bus is the card's.
+    ///
+    /// The base is above 0 and at least the jitter, as no command takes less than nothing. If the
+    /// line has less, the rest is taken from the jump, which a bound adds to each command, too.
     pub fn of(times: &Times, queue: Option<&Queue>) -> Cost {
-        let base_ns = whole(times.line.base);
+        let jitter_ns = whole(times.states.jitter_ns);
+        let fitted_ns = whole(times.line.base);
+        let base_ns = fitted_ns.max(jitter_ns).max(1);
         let bus_per_kib_ns = queue.map_or(0.0, |queue| queue.bus_per_kib_ns);
         Cost {
             base_ns,
             per_kib_ns: whole(times.line.per_kib - bus_per_kib_ns),
-            jump_ns: whole(times.jump_ns),
+            jump_ns: whole(times.jump_ns).saturating_sub(base_ns - fitted_ns),
             slow_ns: whole(times.states.slow_ns),
-            jitter_ns: whole(times.states.jitter_ns).min(base_ns),
+            jitter_ns,
         }
     }
 }
@@ -228,6 +235,7 @@ impl Seen {
     pub fn of(times: &Times) -> Seen {
         let share = 1.0 - (1.0 - CONFIDENCE).powf(1.0 / times.samples.max(1) as f64);
         let has_pauses = whole(times.states.pause_kib) > 0;
+        let is_stationary = times.tail.err().is_none_or(Unknown::is_of_fit);
         Seen {
             samples: times.samples,
             longest_ns: times.longest_ns,
@@ -237,7 +245,7 @@ impl Seen {
             faster_percent: times.faster.map(|faster| whole(100.0 * faster.share)),
             beyond_ns: whole(times.beyond_ns),
             beyond_count: times.states.rare,
-            longer_ppm_max: (share * 1e7).round() / 10.0,
+            longer_ppm_max: is_stationary.then_some((share * 1e7).round() / 10.0),
             million_ns: times.tail.ok().map(|tail| whole(tail.estimate)),
             million_ns_max: times.tail.ok().map(|tail| whole(tail.at_most)),
             million_unknown: times.tail.err().map(|why| why.to_string()),
@@ -253,7 +261,8 @@ impl Profile {
     pub fn parse(text: &str) -> Result<Profile, String> {
         let profile: Profile = toml::from_str(text).map_err(|error| error.to_string())?;
         if profile.schema != PROFILE_SCHEMA {
-            return Err(format!("schema = \"{}\": must be \"{PROFILE_SCHEMA}\"", profile.schema));
+            let schema = profile.schema.escape_debug();
+            return Err(format!("schema = \"{schema}\": must be \"{PROFILE_SCHEMA}\""));
         }
         Ok(profile)
     }

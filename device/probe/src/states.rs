@@ -83,13 +83,22 @@ fn pauses(states: &mut States, samples: &[Sample], off_ns: &[f64], runs: &[Run])
     if pauses.len() < EVENTS_MIN {
         return;
     }
-    states.pause_ns = median(pauses);
-    let least_ns = 0.5 * states.pause_ns + states.slow_ns;
+    let pause_ns = median(pauses);
+    let least_ns = 0.5 * pause_ns + states.slow_ns;
     let paused: Vec<usize> = (0..off_ns.len()).filter(|at| off_ns[*at] > least_ns).collect();
-    states.pauses = paused.len() as u64;
-    states.pause_kib = kib_between_mean(samples, &paused);
-    states.pause_ns_max = paused.iter().fold(0.0, |most: f64, at| most.max(off_ns[*at]));
-    states.pause_kib_min = kib_between_min(samples, &paused);
+    // A pause that several writes wait for is one.
+    let events: Vec<&[usize]> = paused.chunk_by(|one, other| one + 1 == *other).collect();
+    // Otherwise the slow state covers them, or there are too few for a distance.
+    if events.len() < EVENTS_MIN {
+        return;
+    }
+    let firsts: Vec<usize> = events.iter().map(|event| event[0]).collect();
+    let length_ns = |event: &&[usize]| event.iter().map(|at| off_ns[*at]).sum::<f64>();
+    states.pause_ns = pause_ns;
+    states.pauses = events.len() as u64;
+    states.pause_kib = kib_between_mean(samples, &firsts);
+    states.pause_ns_max = events.iter().map(length_ns).fold(0.0, f64::max);
+    states.pause_kib_min = kib_between_min(samples, &events);
 }
 
 /// Of pauses between which only samples were written: what others write may pause, too, and is not
@@ -108,14 +117,14 @@ fn kib_between_mean(samples: &[Sample], paused: &[usize]) -> f64 {
     chosen.iter().sum::<u64>() as f64 / chosen.len().max(1) as f64
 }
 
-/// The least that is written between two of these samples, which come in order, neither included:
-/// each may have paused at its beginning or its end.
-fn kib_between_min(samples: &[Sample], paused: &[usize]) -> u64 {
-    let between = |pair: &[usize]| {
-        let (one, other) = (&samples[pair[0]], &samples[pair[1]]);
+/// The least that is written between two pauses, which come in order, without the writes that waited
+/// for them: each may have paused at its beginning or its end.
+fn kib_between_min(samples: &[Sample], events: &[&[usize]]) -> u64 {
+    let between = |pair: &[&[usize]]| {
+        let (one, other) = (&samples[pair[0][pair[0].len() - 1]], &samples[pair[1][0]]);
         other.written_kib.saturating_sub(one.written_kib + one.kib)
     };
-    paused.windows(2).map(between).min().unwrap_or(0)
+    events.windows(2).map(between).min().unwrap_or(0)
 }
 
 /// Commands that follow each other: from, to.

@@ -66,6 +66,13 @@ pub enum Unknown {
     Wide,
 }
 
+impl Unknown {
+    /// Whether the numbers have passed the tests of independence and stationarity.
+    pub fn is_of_fit(self) -> bool {
+        matches!(self, Unknown::Misfit { .. } | Unknown::Heavy | Unknown::Wide)
+    }
+}
+
 /// F(x) = 1 - (1 - shape x / scale)^(1 / shape); a shape above 0 has an end.
 #[derive(Debug, Clone, Copy)]
 struct Pareto {

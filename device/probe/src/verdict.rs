@@ -73,7 +73,7 @@ struct Cost {
 impl Cost {
     fn of(profile: &Profile, block_kib: u64, faster: Faster) -> Option<Cost> {
         let write = &profile.write.as_ref()?.cost;
-        let command_kib = profile.limits.max_sectors_kb.max(4);
+        let command_kib = profile.limits.max_sectors_kb.max(4).min(block_kib);
         let commands = block_kib.div_ceil(command_kib);
         let bus_per_kib_ns = profile.card.bus_per_kib_ns.unwrap_or(0);
         let flush_ns = profile.flush.as_ref().map_or(0, |flush| flush.base_ns);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a profile says, for people.
 
+use std::time::Duration;
+
 use steadyio_probe::profile::{CONFIDENCE, Cost, Profile, Seen};
 
+use super::{LONGEST, SHORTEST};
 use crate::table::align;
 
 const HEAD: [&str; 9] = [
@@ -81,12 +84,11 @@ pub fn of_seen(name: &str, seen: &Seen) -> Vec<String> {
         lines.push(format!("{} of {of} {name}s met other I/O, and are left out", seen.disturbed));
     }
     lines.extend(faster(name, seen));
-    lines.push(match (seen.million_ns_max, &seen.million_unknown) {
-        (Some(most), _) => format!(
+    lines.push(match (seen.million_ns_max.zip(seen.longer_ppm_max), &seen.million_unknown) {
+        (Some((most, longer_ppm)), _) => format!(
             "with 95 % confidence one usual {name} of a million takes {} us longer than most of its \
-             size, or less, and at most {} of a million are longer than the longest",
-            us(most),
-            seen.longer_ppm_max
+             size, or less, and at most {longer_ppm} of a million are longer than the longest",
+            us(most)
         ),
         (None, Some(why)) => {
             format!("how long one usual {name} of a million takes is not known: {why}")
@@ -131,14 +133,23 @@ fn rare(name: &str, seen: &Seen) -> String {
              --duration measures for longer"
         );
     }
-    let enough = seen.seconds * EVENTS_WANTED / seen.beyond_count;
-    format!(
-        "the sample is too short: {} in {} s a {name} took up to {} ms longer than these times allow; \
-         --duration {enough}s would meet enough of them to tell how often they come",
+    let what = format!(
+        "{} in {} s a {name} took up to {} ms longer than these times allow",
         times(seen.beyond_count),
         seen.seconds,
         seen.beyond_ns.div_ceil(1_000_000)
-    )
+    );
+    if seen.beyond_count >= EVENTS_WANTED {
+        return format!("{what}, and a bound counts one of them");
+    }
+    let enough =
+        Duration::from_secs(seen.seconds.saturating_mul(EVENTS_WANTED) / seen.beyond_count);
+    let advice = if enough > LONGEST {
+        "not even --duration 12h would meet enough of them".into()
+    } else {
+        format!("--duration {}s would meet enough of them", enough.max(SHORTEST).as_secs())
+    };
+    format!("the sample is too short: {what}; {advice} to tell how often they come")
 }
 
 fn times(count: u64) -> String {

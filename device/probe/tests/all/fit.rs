@@ -6,9 +6,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use steadyio_core::random::{below, draw};
 use steadyio_probe::fit::Times;
-use steadyio_probe::profile::{Seen, Slow};
+use steadyio_probe::profile::{Cost, Seen, Slow, WriteCost};
 use steadyio_probe::rounds::{COMMANDS, Rounds};
 use steadyio_probe::samples::Sample;
+use steadyio_probe::tail::Unknown;
 
 #[derive(Debug, Clone)]
 struct Made {
@@ -124,7 +125,68 @@ fn a_single_long_command_is_beyond_the_model() {
     assert_eq!((seen.beyond_count, seen.seconds), (1, 20));
     assert_eq!(seen.longest_ns, found.longest_ns);
     // 3 / n, the rule of three.
-    assert!((seen.longer_ppm_max - 3e6 / seen.samples as f64).abs() < 0.5, "{seen:?}");
+    assert!((seen.longer_ppm_max.unwrap() - 3e6 / seen.samples as f64).abs() < 0.5, "{seen:?}");
+}
+
+#[test]
+fn long_writes_that_a_slow_state_covers_are_no_pauses() {
+    let made = Made {
+        base_ns: 300_000,
+        per_kib_ns: 1_000,
+        jump_ns: 0,
+        jitter_ns: 3_000,
+        slow_ns: 10_000_000,
+        pause_ns: 0,
+    };
+    let mut rounds = rounds(&made);
+    let usual = rounds.samples.iter_mut().filter(|one| one.begun_ns % PERIOD_NS > 2 * SLOW_NS);
+    usual.step_by(97).for_each(|sample| sample.took_ns += 4_000_000);
+    let found = Times::of(&rounds, true).unwrap();
+    let write = WriteCost::of(&found, None);
+    assert!(near(found.states.slow_ns, made.slow_ns, 0.05), "{found:?}");
+    assert_eq!((write.pause_kib, write.pause_ns), (0, 0), "a bound rejects one without the other");
+    assert_eq!(found.states.rare, 0);
+}
+
+#[test]
+fn a_pause_that_two_writes_wait_for_is_one() {
+    let mut rounds = rounds(&STRIPED);
+    let paused = |rounds: &Rounds, at: usize| rounds.samples[at].took_ns > STRIPED.pause_ns;
+    let waiting: Vec<usize> =
+        (1..rounds.samples.len()).filter(|at| paused(&rounds, at - 1)).collect();
+    waiting.iter().for_each(|at| rounds.samples[*at].took_ns += STRIPED.pause_ns);
+    let found = Times::of(&rounds, true).unwrap().states;
+    assert_eq!(found.pauses, waiting.len() as u64);
+    assert!(near(found.pause_ns_max, 2 * STRIPED.pause_ns, 0.05), "{found:?}");
+    assert!(found.pause_kib_min + 3 * 512 >= PAUSE_KIB, "{found:?}");
+}
+
+#[test]
+fn a_jump_that_takes_all_of_the_base_leaves_a_profile_that_a_bound_takes() {
+    let made = Made {
+        base_ns: 100_000,
+        per_kib_ns: 1_000,
+        jump_ns: 0,
+        jitter_ns: 3_000,
+        slow_ns: 0,
+        pause_ns: 0,
+    };
+    let mut rounds = rounds(&made);
+    // They come from the card's own memory.
+    let continuing = rounds.samples.iter_mut().filter(|sample| sample.continues);
+    continuing.for_each(|sample| sample.took_ns = 5_000);
+    let cost = Cost::of(&Times::of(&rounds, false).unwrap(), None);
+    assert!(cost.base_ns >= cost.jitter_ns.max(1), "{cost:?}");
+    assert!(near((cost.base_ns + cost.jump_ns) as f64, made.base_ns, 0.05), "{cost:?}");
+}
+
+#[test]
+fn of_commands_that_depend_on_each_other_no_share_is_known() {
+    let mut found = Times::of(&rounds(&STRIPED), true).unwrap();
+    found.tail = Err(Unknown::Dependent { p: 0.0 });
+    assert_eq!(Seen::of(&found).longer_ppm_max, None);
+    found.tail = Err(Unknown::Misfit { p: 0.0 });
+    assert!(Seen::of(&found).longer_ppm_max.is_some());
 }
 
 #[test]
