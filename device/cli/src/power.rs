@@ -46,8 +46,12 @@ impl PowerState {
 /// All enabled power states of a disk below `sys`.
 pub fn power_states(sys: &Path, disk: &str) -> Vec<PowerState> {
     let Ok(dir) = fs::canonicalize(sys.join("block").join(disk)) else { return Vec::new() };
-    let states = [nvme(&dir, disk), hibern8(&dir, disk), clock_gating(&dir, disk)];
-    states.into_iter().flatten().chain(mmc(sys, &dir, disk)).collect()
+    let ufs = [hibern8(&dir, disk), clock_gating(&dir, disk)];
+    nvme(&dir, disk)
+        .into_iter()
+        .chain(ufs.into_iter().flatten())
+        .chain(mmc(sys, &dir, disk))
+        .collect()
 }
 
 fn read(file: &Path) -> Option<String> {
@@ -86,20 +90,31 @@ fn state(device: &Path, attribute: &'static str, before: String, found: Found) -
 }
 
 /// Autonomous transitions: drivers/nvme/host/core.c, `nvme_configure_apst()`.
-fn nvme(dir: &Path, disk: &str) -> Option<PowerState> {
-    const ATTRIBUTE: &str = "power/pm_qos_latency_tolerance_us";
+const APST: &str = "power/pm_qos_latency_tolerance_us";
+
+/// The controller is above the disk. With several paths, links to all controllers are next to it.
+fn nvme(dir: &Path, disk: &str) -> Vec<PowerState> {
     if !disk.starts_with("nvme") {
-        return None;
+        return Vec::new();
     }
-    let device = above(dir, ATTRIBUTE)?;
-    let before = read(&device.join(ATTRIBUTE)).filter(|text| text != "0")?;
+    let entries = dir.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten();
+    let controllers = entries.filter_map(|entry| fs::canonicalize(entry.path()).ok());
+    let mut controllers: Vec<PathBuf> =
+        controllers.filter(|device| device.join(APST).is_file()).collect();
+    controllers.sort();
+    let devices = above(dir, APST).map_or(controllers, |device| vec![device]);
+    devices.iter().filter_map(|device| apst(device, disk)).collect()
+}
+
+fn apst(device: &Path, disk: &str) -> Option<PowerState> {
+    let before = read(&device.join(APST)).filter(|text| text != "0")?;
     let wait_us = before.parse().ok();
     let wait = wait_us.map_or("any time".into(), |us: u64| format!("up to {us} us"));
     let text = format!(
         "{disk} may enter power states by itself when it is idle, first after 100 ms: the next request \
          then waits {wait} until it is awake"
     );
-    Some(state(&device, ATTRIBUTE, before, Found { id: "nvme-apst", text, wait_us, off: "0" }))
+    Some(state(device, APST, before, Found { id: "nvme-apst", text, wait_us, off: "0" }))
 }
 
 /// drivers/ufs/core/ufs-sysfs.c.
@@ -199,6 +214,20 @@ pub mod tests {
         assert_eq!(found[0].unique, Some(("serial", "S5".into())));
         assert_eq!(states("nvme0n1", path, &[(file, "any\n")])[0].wait_us, None);
         assert_eq!(states("nvme0n1", path, &[(file, "0\n")]), []);
+    }
+
+    #[test]
+    fn a_drive_with_paths_sleeps_as_its_controllers_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let sys = dir.path();
+        put(sys, "devices/pci/nvme/nvme0/power/pm_qos_latency_tolerance_us", "100000\n");
+        let subsystem = sys.join("devices/virtual/nvme-subsystem/nvme-subsys0");
+        fs::create_dir_all(subsystem.join("nvme0n1")).unwrap();
+        fs::create_dir_all(sys.join("block")).unwrap();
+        symlink(sys.join("devices/pci/nvme/nvme0"), subsystem.join("nvme0")).unwrap();
+        symlink(subsystem.join("nvme0n1"), sys.join("block/nvme0n1")).unwrap();
+        let found = power_states(sys, "nvme0n1");
+        assert_eq!((found.len(), found[0].device.as_str()), (1, "nvme0"));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A finding of `steady doctor`, which `findings`, `judge` and `declared` make.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 /// One setting that breaks a bound.
@@ -16,6 +18,16 @@ pub struct Finding {
     /// The time that it can add to a response, for `steady bound --overrun`; None if no source
     /// states it.
     pub overrun: Option<String>,
+}
+
+/// A path as a word of a shell. Names of control groups have backslashes, and mount points spaces.
+pub fn word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._:@%+=,-".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
 }
 
 /// A finding without a command, advice or time.

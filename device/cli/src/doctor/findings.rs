@@ -4,8 +4,10 @@
 //!
 //! docs/reference/k2.md, "Causes of delay", has the reasons and the sizes.
 
-use super::finding::{Finding, finding};
-use super::system::{Policy, System, Task};
+use std::slice;
+
+use super::finding::{Finding, finding, word};
+use super::system::{Disk, Policy, System, Task};
 use super::{declared, judge};
 
 /// With fewer tags, an eighth of them for real-time is a single one.
@@ -21,6 +23,7 @@ pub fn findings(system: &System) -> Vec<Finding> {
     let rules = [
         realtime_tasks,
         scheduler,
+        multipath,
         cgroup_limits,
         swap,
         no_fua,
@@ -102,7 +105,9 @@ fn scheduler(system: &System) -> Option<Finding> {
     if disk.scheduler == "k2" {
         return None;
     }
-    let choose = format!("echo k2 > /sys/block/{}/queue/scheduler", disk.name);
+    let queues = if disk.paths.is_empty() { slice::from_ref(&disk.name) } else { &disk.paths[..] };
+    let choose = |queue: &String| format!("echo k2 > /sys/block/{queue}/queue/scheduler");
+    let choose = queues.iter().map(choose).collect::<Vec<_>>().join(" && ");
     let text = format!(
         "the scheduler of {} is {}: requests of the real-time class have no bound",
         disk.name, disk.scheduler
@@ -129,6 +134,25 @@ fn scheduler(system: &System) -> Option<Finding> {
     Some(Finding { id: "k2-not-loaded", text, fix, advice, overrun: None })
 }
 
+/// Paths are hidden disks without a device number (drivers/nvme/host/multipath.c).
+fn multipath(system: &System) -> Option<Finding> {
+    let Disk { name, paths, .. } = &system.disk;
+    (!paths.is_empty()).then(|| Finding {
+        advice: Some(
+            "nvme_core.multipath=N on the kernel's command line makes a disk of a drive with one path"
+                .into(),
+        ),
+        ..finding(
+            "nvme-multipath",
+            format!(
+                "{name} passes its requests to {}: udev does not see these, so their scheduler is lost \
+                 at a reboot, and no task can be declared for them",
+                paths.join(", ")
+            ),
+        )
+    })
+}
+
 fn no_k2(system: &System, text: &str) -> Finding {
     let (major, minor) = system.kernel;
     let known = K2_KERNELS.map(|(major, minor)| format!("{major}.{minor}")).join(", ");
@@ -146,20 +170,20 @@ fn cgroup_limits(system: &System) -> Option<Finding> {
     let more = system.cgroup_limits.len() - 1;
     let (device, _) = first.line.split_once(' ')?;
     let file = first.file.display();
-    let none = if first.file.ends_with("io.max") {
-        "rbps=max wbps=max riops=max wiops=max"
-    } else {
-        "target=0"
+    let none = match first.file.file_name()?.to_str()? {
+        "io.max" => "rbps=max wbps=max riops=max wiops=max",
+        "io.cost.qos" => "enable=0",
+        _ => "target=0",
     };
     Some(Finding {
         id: "cgroup-limits",
         overrun: None,
         text: format!(
-            "{file} has \"{}\" ({more} more such lines): I/Os of that group, and with io.latency \
+            "{file} has \"{}\" ({more} more such lines): I/Os of that group, and except with io.max \
              those of others, wait before the scheduler sees them, whatever their priority",
             first.line
         ),
-        fix: Some(format!("echo '{device} {none}' > {file}")),
+        fix: Some(format!("echo '{device} {none}' > {}", word(&first.file))),
         advice: Some("and take the limit out of the unit that sets it".into()),
     })
 }
@@ -175,7 +199,7 @@ fn no_lazytime(system: &System) -> Option<Finding> {
              while the journal writes them",
             first.display()
         ),
-        fix: Some(format!("mount -o remount,lazytime {}", first.display())),
+        fix: Some(format!("mount -o remount,lazytime {}", word(first))),
         advice: Some("and add lazytime to its options in /etc/fstab".into()),
     })
 }
@@ -186,11 +210,15 @@ fn swap(system: &System) -> Option<Finding> {
         id: "swap",
         overrun: None,
         text: format!(
-            "swap is on {} ({first}): reading memory back from there waits for the device, and \
+            "swap is on {} ({}): reading memory back from there waits for the device, and \
              writing memory out delays it further",
-            system.disk.name
+            system.disk.name,
+            first.display()
         ),
-        fix: Some(format!("swapoff {}", system.swaps.join(" "))),
+        fix: Some(format!(
+            "swapoff {}",
+            system.swaps.iter().map(|path| word(path)).collect::<Vec<_>>().join(" ")
+        )),
         advice: Some(
             "and take it out of /etc/fstab; or lock the program's memory (mlockall)".into(),
         ),
@@ -246,7 +274,7 @@ fn sync_writers_on_6_1(system: &System) -> Option<Finding> {
 
 fn few_tags(system: &System) -> Option<Finding> {
     let disk = &system.disk;
-    if disk.tags >= TAGS_MIN {
+    if disk.tags == 0 || disk.tags >= TAGS_MIN {
         return None;
     }
     Some(Finding {
@@ -310,7 +338,7 @@ fn behind_usb(system: &System) -> Option<Finding> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::system::{AsyncDepth, CgroupLimit, Disk, SyncWriter};
+    use super::super::system::{AsyncDepth, CgroupLimit, SyncWriter};
     use super::*;
 
     /// A system without findings.
@@ -327,6 +355,7 @@ mod tests {
             is_emmc: true,
             command_queue: false,
             behind_usb: false,
+            paths: Vec::new(),
         };
         System {
             kernel: (6, 1),
@@ -422,6 +451,19 @@ mod tests {
     }
 
     #[test]
+    fn the_scheduler_of_a_drive_with_paths_is_set_on_each() {
+        let mut system = good();
+        system.disk.paths = ["nvme0c0n1", "nvme0c1n1"].map(String::from).into();
+        assert_eq!(only(&system).id, "nvme-multipath");
+        system.disk.scheduler = "none".into();
+        let found = findings(&system);
+        let choose = "echo k2 > /sys/block/nvme0c0n1/queue/scheduler && \
+                      echo k2 > /sys/block/nvme0c1n1/queue/scheduler";
+        assert_eq!((found[0].id, found[0].fix.as_deref()), ("scheduler", Some(choose)));
+        assert_eq!(found[1].id, "nvme-multipath");
+    }
+
+    #[test]
     fn where_k2_does_not_build_nothing_is_to_be_built() {
         let mut system = good();
         system.disk.scheduler = "none".into();
@@ -466,6 +508,10 @@ mod tests {
         };
         let line = "echo '179:0 rbps=max wbps=max riops=max wiops=max' > /sys/fs/cgroup/a/io.max";
         assert_eq!(limit("/sys/fs/cgroup/a/io.max", "179:0 rbps=max wbps=1000"), line);
+        let line = "echo '179:0 enable=0' > /sys/fs/cgroup/io.cost.qos";
+        assert_eq!(limit("/sys/fs/cgroup/io.cost.qos", "179:0 enable=1 ctrl=auto"), line);
+        let line = "echo '179:0 target=0' > '/sys/fs/cgroup/a\\x2db/io.latency'";
+        assert_eq!(limit("/sys/fs/cgroup/a\\x2db/io.latency", "179:0 target=5000"), line);
         let line = "echo '179:0 target=0' > /sys/fs/cgroup/a/io.latency";
         assert_eq!(limit("/sys/fs/cgroup/a/io.latency", "179:0 target=5000"), line);
     }
@@ -474,6 +520,9 @@ mod tests {
     fn lazytime_counts_before_6_12() {
         let mut system = System { without_lazytime: vec!["/data".into()], ..good() };
         let line = "mount -o remount,lazytime /data";
+        assert_eq!(only(&system).fix.as_deref(), Some(line));
+        system.without_lazytime = vec!["/it's here".into()];
+        let line = "mount -o remount,lazytime '/it'\\''s here'";
         assert_eq!(only(&system).fix.as_deref(), Some(line));
         system.kernel = (6, 12);
         assert_eq!(ids(&system), [""; 0]);

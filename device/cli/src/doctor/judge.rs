@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Findings about layers and power states. Pure, like `findings`, which calls it.
 
-use super::finding::{Finding, finding};
+use super::finding::{Finding, finding, word};
 use super::system::System;
 use crate::power::PowerState;
 
@@ -41,7 +41,7 @@ fn throttles(system: &System) -> Option<Finding> {
         file.display()
     );
     Some(Finding {
-        fix: Some(format!("echo '{device} 0' > {}", file.display())),
+        fix: Some(format!("echo '{device} 0' > {}", word(file))),
         advice: Some("and take the limit out of the program that sets it".into()),
         ..finding("blkio-throttle", text)
     })
@@ -105,7 +105,7 @@ fn discards(system: &System) -> Option<Finding> {
     let first = system.layers.discards.first()?;
     let place = first.display();
     Some(Finding {
-        fix: Some(format!("mount -o remount,nodiscard {place}")),
+        fix: Some(format!("mount -o remount,nodiscard {}", word(first))),
         advice: Some(
             "and take discard out of /etc/fstab; run fstrim when no real-time task is active"
                 .into(),

@@ -15,7 +15,7 @@ mod system;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde_json::json;
 use steadyio_core::device::Device;
 use steadyio_core::diagnostic;
@@ -25,6 +25,7 @@ use crate::exit::{Failure, Status};
 use crate::output::print;
 use finding::Finding;
 use findings::findings;
+use layers::{Devices, number_in};
 use system::{Roots, System};
 
 const SCHEMA: &str = "steadyio.doctor/1";
@@ -68,6 +69,14 @@ fn look(node: &Path) -> anyhow::Result<(Device, System)> {
         proc: "/proc".into(),
         modules: Path::new("/lib/modules").join(Kernel::running().release),
     };
+    let below = layers::disks_below(&roots.sys, &device.disk);
+    ensure!(
+        below.is_empty(),
+        "{}: is on {}, and has no settings of its own: name what is below (steady doctor {})",
+        device.disk,
+        below.join(", "),
+        below[0]
+    );
     let numbers = device_numbers(&Path::new("/sys/block").join(&device.disk));
     let system = System::read(&roots, &device.disk, &numbers)
         .with_context(|| format!("{}: sysfs or /proc", device.disk))?;
@@ -76,20 +85,21 @@ fn look(node: &Path) -> anyhow::Result<(Device, System)> {
 
 /// The mount points of file systems on a disk that send discards of any length.
 pub fn discarding(disk: &str) -> Vec<PathBuf> {
-    let dir = Path::new("/sys/block").join(disk);
-    layers::discards(Path::new("/proc"), &dir, &device_numbers(&dir))
+    let (sys, proc) = (Path::new("/sys"), Path::new("/proc"));
+    let numbers = device_numbers(&sys.join("block").join(disk));
+    layers::discards(sys, proc, disk, &Devices::of(sys, disk, &numbers))
+}
+
+/// The paths of an NVMe drive that passes its requests on to them.
+pub fn paths(disk: &str) -> Vec<String> {
+    system::nvme_paths(Path::new("/sys"), disk)
 }
 
 /// The device numbers of a disk and its partitions, as in stat(2).
 fn device_numbers(disk: &Path) -> Vec<u64> {
-    let number = |dir: &Path| {
-        let text = fs::read_to_string(dir.join("dev")).ok()?;
-        let (major, minor) = text.trim().split_once(':')?;
-        Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
-    };
     let entries = fs::read_dir(disk).into_iter().flatten().flatten().map(|entry| entry.path());
     let partitions = entries.filter(|dir| dir.join("partition").exists());
-    partitions.chain([disk.to_path_buf()]).filter_map(|dir| number(&dir)).collect()
+    partitions.chain([disk.to_path_buf()]).filter_map(|dir| number_in(&dir)).collect()
 }
 
 fn text(device: &Device, found: &[Finding], unseen: &[String]) -> String {

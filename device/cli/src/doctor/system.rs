@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use steadyio_core::kworkers::{self, Kind, Threads};
 use steadyio_watch::declared;
 
-use super::layers::{Layers, words_of};
+use super::layers::{Devices, Layers, names_in, unescaped, without_lazytime, words_of};
 use crate::power::{PowerState, power_states};
 
 /// The flag of a kernel thread in linux/sched.h.
@@ -44,8 +44,8 @@ pub struct System {
     pub workers: Vec<u8>,
     /// The same of the disk's interrupts, as far as they are threads (PREEMPT_RT).
     pub interrupts: Vec<u8>,
-    /// The swap on the disk, under the kernel's names.
-    pub swaps: Vec<String>,
+    /// The swap on the disk.
+    pub swaps: Vec<PathBuf>,
     /// The files on the disk that are open with O_SYNC or O_DSYNC.
     pub sync_writers: Vec<SyncWriter>,
     /// The limits of control groups on the disk, in files of cgroup 2.
@@ -70,6 +70,7 @@ pub struct Disk {
     pub scheduler: String,
     pub write_back: bool,
     pub fua: bool,
+    /// 0: unknown.
     pub tags: u64,
     /// None if the scheduler has no such limit.
     pub async_depth: Option<AsyncDepth>,
@@ -79,6 +80,9 @@ pub struct Disk {
     /// Whether the card's command queue is in use.
     pub command_queue: bool,
     pub behind_usb: bool,
+    /// The paths of an NVMe drive, such as `nvme0c0n1`. Its requests go to them, so they have the
+    /// scheduler and its tags. Empty: the disk itself has.
+    pub paths: Vec<String>,
 }
 
 /// The number of tags for all requests except synchronous reads.
@@ -123,7 +127,7 @@ pub struct SyncWriter {
     pub path: PathBuf,
 }
 
-/// A line of `io.max` or `io.latency`.
+/// A line of `io.max`, `io.latency` or `io.cost.qos`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupLimit {
     /// The file of cgroup 2, below /sys.
@@ -135,15 +139,16 @@ impl System {
     /// Reads the facts about a disk; `numbers` are the device numbers of it and its partitions.
     pub fn read(roots: &Roots, disk: &str, numbers: &[u64]) -> io::Result<System> {
         let release = fs::read_to_string(roots.proc.join("sys/kernel/osrelease"))?;
+        let devices = Devices::of(&roots.sys, disk, numbers);
         let mut system = System {
             kernel: major_minor(&release),
             disk: read_disk(&roots.sys, disk)?,
-            swaps: swaps(&roots.proc, disk, numbers),
-            cgroup_limits: cgroup_limits(&roots.sys, numbers),
-            without_lazytime: without_lazytime(&roots.proc, numbers),
+            swaps: swaps(&roots.proc, &devices),
+            cgroup_limits: cgroup_limits(&roots.sys, &devices.numbers),
+            without_lazytime: without_lazytime(&roots.proc, &devices),
             k2_installed: module_is_installed(&roots.modules, "k2"),
             power: power_states(&roots.sys, disk),
-            layers: Layers::read(&roots.sys, &roots.proc, disk, numbers),
+            layers: Layers::read(&roots.sys, &roots.proc, disk, &devices),
             ..System::default()
         };
         if system.disk.is_card && !sees_hosts(&roots.sys.join("kernel/debug")) {
@@ -154,7 +159,8 @@ impl System {
             );
         }
         system.look_at_declared_tasks(&roots.sys);
-        system.look_at_processes(&roots.proc, numbers, &Threads::of(&roots.sys, disk))?;
+        let threads = Threads::of(&roots.sys, disk);
+        system.look_at_processes(&roots.proc, &devices.numbers, &threads)?;
         Ok(system)
     }
 
@@ -225,8 +231,20 @@ fn major_minor(release: &str) -> (u32, u32) {
 
 fn read_disk(sys: &Path, name: &str) -> io::Result<Disk> {
     let dir = fs::canonicalize(sys.join("block").join(name))?;
-    let read = |path: &str| fs::read_to_string(dir.join(path)).map(|text| text.trim().to_string());
-    let schedulers = read("queue/scheduler")?;
+    let read_in = |dir: &Path, file: &str| {
+        fs::read_to_string(dir.join(file)).map(|text| text.trim().to_string())
+    };
+    let read = |file: &str| read_in(&dir, file);
+    let paths = nvme_paths(sys, name);
+    let queues: Vec<PathBuf> = match &paths[..] {
+        [] => vec![dir.clone()],
+        paths => paths.iter().map(|path| sys.join("block").join(path)).collect(),
+    };
+    let has_other = |queue: &&PathBuf| {
+        read_in(queue, "queue/scheduler").is_ok_and(|schedulers| chosen(&schedulers) != "k2")
+    };
+    let queue = queues.iter().find(has_other).unwrap_or(&queues[0]);
+    let schedulers = read_in(queue, "queue/scheduler")?;
     let is_usb =
         |part: &str| part.strip_prefix("usb").is_some_and(|bus| bus.parse::<u32>().is_ok());
     Ok(Disk {
@@ -235,13 +253,23 @@ fn read_disk(sys: &Path, name: &str) -> io::Result<Disk> {
         schedulers: schedulers.split(' ').map(|one| one.trim_matches(['[', ']']).into()).collect(),
         write_back: read("queue/write_cache").is_ok_and(|text| text == "write back"),
         fua: read("queue/fua").is_ok_and(|text| text == "1"),
-        tags: read("queue/nr_requests")?.parse().unwrap_or(0),
+        tags: read_in(queue, "queue/nr_requests")?.parse().unwrap_or(0),
         async_depth: AsyncDepth::read(&dir),
         is_card: kworkers::end_requests_of(name),
         is_emmc: read("device/type").is_ok_and(|text| text == "MMC"),
         command_queue: read("device/cmdq_en").is_ok_and(|text| text != "0"),
         behind_usb: dir.components().any(|part| part.as_os_str().to_str().is_some_and(is_usb)),
+        paths,
     })
+}
+
+/// The paths of `nvme0n1` are `nvme0c0n1` and so on (drivers/nvme/host/multipath.c).
+pub fn nvme_paths(sys: &Path, name: &str) -> Vec<String> {
+    let parts = name.strip_prefix("nvme").and_then(|rest| rest.split_once('n'));
+    let Some((subsystem, space)) = parts else { return Vec::new() };
+    let (start, end) = (format!("nvme{subsystem}c"), format!("n{space}"));
+    let is_path = |name: &String| name.starts_with(&start) && name.ends_with(&end);
+    names_in(&sys.join("block")).into_iter().filter(is_path).collect()
 }
 
 impl AsyncDepth {
@@ -271,22 +299,19 @@ fn module_is_installed(modules: &Path, name: &str) -> bool {
 }
 
 /// The swap partitions of the disk, and swap files on its file systems.
-fn swaps(proc: &Path, disk: &str, numbers: &[u64]) -> Vec<String> {
+fn swaps(proc: &Path, devices: &Devices) -> Vec<PathBuf> {
     let list = fs::read_to_string(proc.join("swaps")).unwrap_or_default();
-    // Spaces in a path are written in octal. Such a path is not found, and left out.
     let paths = list.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-    paths
-        .filter(|path| match fs::metadata(path) {
-            Ok(meta) => numbers.contains(&meta.rdev()) || numbers.contains(&meta.dev()),
-            Err(_) => path.strip_prefix("/dev/").is_some_and(|name| name.starts_with(disk)),
-        })
-        .map(String::from)
-        .collect()
+    let is_of_disk = |path: &PathBuf| match fs::metadata(path) {
+        Ok(meta) => [meta.rdev(), meta.dev()].iter().any(|one| devices.numbers.contains(one)),
+        Err(_) => path.parent() == Some(Path::new("/dev")) && devices.has(path),
+    };
+    paths.map(unescaped).filter(is_of_disk).collect()
 }
 
 /// The limits in all control groups. A group without the controller has no such files.
 fn cgroup_limits(sys: &Path, numbers: &[u64]) -> Vec<CgroupLimit> {
-    const FILES: [&str; 2] = ["io.max", "io.latency"];
+    const FILES: [&str; 3] = ["io.max", "io.latency", "io.cost.qos"];
     let devices = words_of(numbers);
     let mut found = Vec::new();
     let mut groups = vec![sys.join("fs/cgroup")];
@@ -294,7 +319,8 @@ fn cgroup_limits(sys: &Path, numbers: &[u64]) -> Vec<CgroupLimit> {
         for file in FILES.map(|name| group.join(name)) {
             let text = fs::read_to_string(&file).unwrap_or_default();
             let is_of_disk = |line: &&str| {
-                line.split_once(' ').is_some_and(|(device, _)| devices.iter().any(|d| d == device))
+                let (device, limit) = line.split_once(' ').unwrap_or((*line, ""));
+                devices.iter().any(|d| d == device) && !limit.starts_with("enable=0")
             };
             let lines = text.lines().filter(is_of_disk);
             found.extend(lines.map(|line| CgroupLimit { file: file.clone(), line: line.into() }));
@@ -305,24 +331,6 @@ fn cgroup_limits(sys: &Path, numbers: &[u64]) -> Vec<CgroupLimit> {
     }
     found.sort_by(|one, other| one.file.cmp(&other.file));
     found
-}
-
-/// Parses proc_pid_mountinfo(5): the device is the third field, the mount point the fifth; type,
-/// source and options of the file system follow a dash.
-fn without_lazytime(proc: &Path, numbers: &[u64]) -> Vec<PathBuf> {
-    let devices = words_of(numbers);
-    let text = fs::read_to_string(proc.join("self/mountinfo")).unwrap_or_default();
-    let place = |line: &str| {
-        let (own, of_filesystem) = line.split_once(" - ")?;
-        let fields: Vec<&str> = own.split(' ').collect();
-        let filesystem: Vec<&str> = of_filesystem.split(' ').collect();
-        let [kind, _, options] = filesystem[..] else { return None };
-        let is_of_disk = devices.iter().any(|device| Some(&device.as_str()) == fields.get(2));
-        let is_lazy = options.split(',').any(|option| option == "lazytime");
-        let is_found = is_of_disk && kind == "ext4" && !is_lazy;
-        is_found.then(|| fields.get(4).map(PathBuf::from))?
-    };
-    text.lines().filter_map(place).collect()
 }
 
 fn numbered(dir: &Path) -> io::Result<Vec<u32>> {
@@ -461,6 +469,28 @@ mod tests {
     }
 
     #[test]
+    fn a_drive_with_paths_has_their_scheduler_and_tags() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = roots(dir.path(), "platform");
+        for (name, scheduler) in [
+            ("nvme0c0n1", "none [k2]"),
+            ("nvme0c1n1", "[none] k2"),
+            ("nvme0c0n2", "[bfq]"),
+            ("nvme1c0n1", "[bfq]"),
+        ] {
+            put(&roots.sys, &format!("block/{name}/queue/scheduler"), scheduler);
+            put(&roots.sys, &format!("block/{name}/queue/nr_requests"), "1023\n");
+        }
+        // As Linux 6.12 shows it.
+        fs::create_dir_all(roots.sys.join("block/nvme0n1/queue")).unwrap();
+        let disk = System::read(&roots, "nvme0n1", &[]).unwrap().disk;
+        assert_eq!((disk.scheduler.as_str(), disk.tags), ("none", 1_023));
+        assert_eq!(disk.paths, ["nvme0c0n1", "nvme0c1n1"]);
+        let path = System::read(&roots, "nvme0c0n1", &[]).unwrap().disk;
+        assert_eq!((path.scheduler.as_str(), path.paths.len()), ("k2", 0));
+    }
+
+    #[test]
     fn usb_is_a_folder_above_the_disk() {
         let dir = tempfile::tempdir().unwrap();
         let system = System::read(&roots(dir.path(), "pci/usb2/2-1"), "mmcblk0", &[]).unwrap();
@@ -508,6 +538,7 @@ mod tests {
         let limit = "179:0 rbps=max wbps=1048576 riops=max wiops=max";
         put(&roots.sys, "fs/cgroup/a.slice/b.service/io.max", &format!("{limit}\n8:0 rbps=1\n"));
         put(&roots.sys, "fs/cgroup/a.slice/io.latency", "");
+        put(&roots.sys, "fs/cgroup/io.cost.qos", "179:0 enable=0 ctrl=auto\n8:0 enable=1\n");
         let number = rustix::fs::makedev(179, 0);
         let system = System::read(&roots, "mmcblk0", &[number]).unwrap();
         let file = roots.sys.join("fs/cgroup/a.slice/b.service/io.max");
@@ -521,7 +552,8 @@ mod tests {
         let lines = "30 1 179:1 / / rw,relatime shared:1 - ext4 /dev/root rw\n\
                      31 1 179:2 / /data rw - ext4 /dev/mmcblk0p2 rw,lazytime\n\
                      32 1 179:2 / /more rw - vfat /dev/mmcblk0p2 rw\n\
-                     33 1 8:1 / /other rw - ext4 /dev/sda1 rw\n";
+                     33 1 8:1 / /other rw - ext4 /dev/sda1 rw\n\
+                     34 1 179:1 / /image ro - ext4 /dev/mmcblk0p1 ro\n";
         put(&roots.proc, "self/mountinfo", lines);
         let numbers = [1, 2].map(|minor| rustix::fs::makedev(179, minor));
         let system = System::read(&roots, "mmcblk0", &numbers).unwrap();
@@ -532,9 +564,13 @@ mod tests {
     fn swap_and_files_with_o_sync_are_found_by_their_device() {
         let dir = tempfile::tempdir().unwrap();
         let roots = roots(dir.path(), "platform");
-        let file = dir.path().join("data");
+        let file = dir.path().join("my data");
         fs::write(&file, "").unwrap();
-        put(&roots.proc, "swaps", &format!("Filename\n{} file 8 0 -2\n", file.display()));
+        let escaped = file.display().to_string().replace(' ', "\\040");
+        // Nodes that are not there: of the disk, and of one whose name begins alike.
+        let nodes = "/dev/mmcblk0p77 partition 8 0 -3\n/dev/mmcblk0p777 partition 8 0 -3\n";
+        fs::create_dir_all(roots.sys.join("block/mmcblk0/mmcblk0p77")).unwrap();
+        put(&roots.proc, "swaps", &format!("Filename\n{escaped} file 8 0 -2\n{nodes}"));
         put_thread(&roots.proc, 70, &stat(70, "logger", 0, 0, 0));
         for (number, flags) in [("3", "02"), ("4", "0110001"), ("5", "04010002"), ("6", "04010000")]
         {
@@ -547,10 +583,10 @@ mod tests {
         }
         let number = fs::metadata(&file).unwrap().dev();
         let system = System::read(&roots, "mmcblk0", &[number]).unwrap();
-        assert_eq!(system.swaps, [file.display().to_string()]);
+        assert_eq!(system.swaps, [file.clone(), "/dev/mmcblk0p77".into()]);
         let writer = SyncWriter { process: 70, path: file };
         assert_eq!(system.sync_writers, [writer.clone(), writer], "4 and 5: O_DSYNC, O_SYNC");
         let other = System::read(&roots, "mmcblk0", &[number + 1]).unwrap();
-        assert!(other.swaps.is_empty() && other.sync_writers.is_empty());
+        assert!(other.swaps == [PathBuf::from("/dev/mmcblk0p77")] && other.sync_writers.is_empty());
     }
 }
