@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::{Bounds, Response, bounds_of};
+use crate::buffer::is_mostly_stalls;
 use crate::device::Device;
 use crate::tasks::TaskSet;
 
@@ -24,17 +25,25 @@ type Changed = (TaskSet, Bounds);
 /// The values of all knobs.
 type Knobs = [u64; 4];
 
-/// The best change for each task; None: no known change helps.
-pub fn changes(device: &Device, set: &TaskSet, now: &[Response]) -> Vec<Option<Change>> {
-    let now: Bounds = now.iter().map(Response::bound_ns).collect();
-    let mut search = Search { device, set, now: &now, known: BTreeMap::new() };
-    (0..set.tasks.len()).map(|index| search.change(index)).collect()
+/// The best change for each task, one after the other, as each takes its time. None: no known
+/// change helps, as where stalls are most of a bound.
+pub fn changes<'a>(
+    device: &'a Device,
+    set: &'a TaskSet,
+    now: &'a [Response],
+) -> impl Iterator<Item = Option<Change>> + 'a {
+    let bounds = now.iter().map(Response::bound_ns).collect();
+    let mut search = Search { device, set, now: bounds, known: BTreeMap::new() };
+    now.iter().enumerate().map(move |(index, found)| {
+        let is_stalled = found.job.is_some_and(|terms| is_mostly_stalls(&terms));
+        (!is_stalled).then(|| search.change(index)).flatten()
+    })
 }
 
 struct Search<'a> {
     device: &'a Device,
     set: &'a TaskSet,
-    now: &'a Bounds,
+    now: Bounds,
     /// The bounds with knobs. All tasks share them, as each takes long to compute.
     known: BTreeMap<Knobs, Bounds>,
 }
@@ -58,7 +67,7 @@ impl Search<'_> {
 
     /// The other tasks, which meet their deadlines and must not miss them with a change.
     fn holding(&self, index: usize) -> impl Iterator<Item = usize> {
-        (0..self.now.len()).filter(move |other| *other != index && self.meets(self.now, *other))
+        (0..self.now.len()).filter(move |other| *other != index && self.meets(&self.now, *other))
     }
 
     /// The one with the shortest bound, if that is shorter than in `than`.
@@ -74,6 +83,7 @@ impl Search<'_> {
     fn at_level(&self, from: &TaskSet, index: usize, level: u64) -> Option<Changed> {
         let mut set = from.clone();
         set.tasks[index].level = level;
+        set.check().ok()?;
         self.device.check(&set).ok()?;
         let wanted: Vec<usize> = self.holding(index).chain([index]).collect();
         let found = bounds_of(self.device, &set, &wanted);
@@ -85,12 +95,12 @@ impl Search<'_> {
         let higher = self.set.tasks[index].level.checked_sub(1);
         let mut all = self.of_knobs(self.set);
         all.extend(higher.and_then(|level| self.at_level(self.set, index, level)));
-        let mut best = self.best(self.now, all, index)?;
-        if !self.meets(self.now, index) && !self.meets(&best.1, index) {
+        let mut best = self.best(&self.now, all, index)?;
+        if !self.meets(&self.now, index) && !self.meets(&best.1, index) {
             let knobs = self.more((self.set.clone(), self.now.clone()), index);
             let highest = higher.and_then(|_| self.at_level(&knobs.0, index, 0));
             let all = [Some(best), Some(knobs), highest].into_iter().flatten().collect();
-            best = self.best(self.now, all, index)?;
+            best = self.best(&self.now, all, index)?;
         }
         let (set, found) = best;
         let (what, bound_ns) = (words(self.set, &set, index), found[index]?);
@@ -196,7 +206,7 @@ mod tests {
         let now = responses(&device, &set);
         assert!(now.iter().all(|found| found.job.is_some() && !found.meets(100)));
         WINDOWS.set(0);
-        let found = changes(&device, &set, &now);
+        let found: Vec<Option<Change>> = changes(&device, &set, &now).collect();
         let windows = WINDOWS.get();
         assert!(windows < WINDOWS_MAX, "{windows} windows");
         let raised = found.iter().flatten().filter(|change| change.what == "level = 0");

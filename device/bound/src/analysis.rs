@@ -12,12 +12,13 @@ use std::cmp::Ordering;
 use crate::Work;
 use crate::blocked::Declared;
 use crate::commands::{
-    background_commands, commands_of, host_ns, is_flushed, jump_once_ns, lane_commands, part_kib,
-    request, task_cut_kib,
+    Requests, background_commands, commands_of, host_ns, is_flushed, jump_once_ns, lane_commands,
+    requests,
 };
 use crate::device::{Around, Device};
-use crate::longest::{forced_ns, most_of, not_within};
+use crate::longest::{Ranked, forced_ns, most_of, not_within};
 use crate::tasks::{LEVELS, Task, TaskSet};
+pub use crate::terms::{Response, Terms};
 
 /// The limit of rounds in which bounds that depend on each other are computed again. The results of
 /// each round are valid bounds.
@@ -25,67 +26,10 @@ const ROUNDS_MAX: usize = 16;
 /// A window of this length, or this number of jobs in a row, counts as unbounded.
 const WINDOW_NS_MAX: u64 = 600_000_000_000;
 const JOBS_MAX: u64 = 10_000;
-
-/// The longest waits of a job, in ns. Their sum is the bound.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Terms {
-    /// Its own I/Os on the device, and those of its earlier jobs, if these are late.
-    pub own: u64,
-    /// Computing time.
-    pub cpu: u64,
-    /// Earlier requests of its level.
-    pub same_level: u64,
-    /// Requests of higher levels, until its last request starts.
-    pub higher_levels: u64,
-    /// The commands in the device when an I/O comes: pieces of background, requests of lower
-    /// levels, a command of a lane.
-    pub blocking: u64,
-    /// Flushes of the background, which bypass k2, without the write-back of the cache.
-    pub flush: u64,
-    /// Background that has waited for `background_wait_ms_max`.
-    pub background_wait: u64,
-    /// Pauses of the flash and the write-back of the cache, for all data written meanwhile.
-    pub stalls: u64,
-    /// The delay of the last of several jobs behind the first, which is subtracted.
-    pub later: u64,
-}
-
-impl Terms {
-    pub fn sum(&self) -> u64 {
-        let waits = [
-            self.own,
-            self.cpu,
-            self.same_level,
-            self.higher_levels,
-            self.blocking,
-            self.flush,
-            self.background_wait,
-            self.stalls,
-        ];
-        waits.iter().fold(0_u64, |sum, ns| sum.saturating_add(*ns)).saturating_sub(self.later)
-    }
-}
-
-/// The response of one task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Response {
-    /// The time from a job's arrival to the end of its last I/O. None: no bound, as the work may
-    /// pile up.
-    pub job: Option<Terms>,
-    /// The time of one I/O, from the moment at which the thread begins it.
-    pub io: Option<Terms>,
-}
-
-impl Response {
-    /// The bound; None if there is none.
-    pub fn bound_ns(&self) -> Option<u64> {
-        self.job.map(|terms| terms.sum())
-    }
-
-    pub fn meets(&self, deadline_us: u64) -> bool {
-        self.bound_ns().is_some_and(|bound_ns| bound_ns <= deadline_us * 1_000)
-    }
-}
+/// Above this share of higher levels, the limit of a window's end is not used. It is rounded by this
+/// factor, which exceeds all errors of floating point.
+const SHARE_MAX: f64 = 0.999;
+const BELOW: f64 = 1.0 - 1e-9;
 
 /// The bound of each task in ns; None if there is none, or it is not known yet.
 pub type Bounds = Vec<Option<u64>>;
@@ -134,7 +78,7 @@ struct Load<'a> {
     /// For each task: the work of a whole I/O, its requests, and the number of waits for the
     /// device. A durable write and the flush after it are two waits.
     whole: Vec<Work>,
-    parts: Vec<Vec<Work>>,
+    parts: Vec<Vec<Requests>>,
     waits: Vec<u64>,
     /// For each task: the highest number of commands per I/O, counting requests and their pieces.
     commands: Vec<u64>,
@@ -142,8 +86,8 @@ struct Load<'a> {
     background: Vec<Work>,
     /// The same for a lane, whose commands k2 does not cut.
     lane: Vec<Work>,
-    /// For each level: the commands of tasks below it that can block for longer than all others.
-    lower: Vec<Vec<(usize, Work)>>,
+    /// For each level: the commands that can block it.
+    blockers: Vec<Blockers>,
     /// For each level: the commands that can block longest if there is only one.
     single: Vec<Vec<Work>>,
     /// For each level: the cost of an interruption between adjacent pieces of a request.
@@ -160,25 +104,19 @@ struct Load<'a> {
 impl<'a> Load<'a> {
     fn new(device: &'a Device, set: &'a TaskSet) -> Load<'a> {
         let with_host = |work: Work| Work { ns: work.ns.saturating_add(host_ns(set)), ..work };
-        let parts: Vec<Vec<Work>> = set
-            .tasks
-            .iter()
-            .map(|task| {
-                let sizes = (0..task.parts(&set.k2)).map(|part| part_kib(task, set, part));
-                let piece_kib = task_cut_kib(device, set, task);
-                sizes.map(|kib| request(device, set, task, kib, piece_kib)).collect()
-            })
-            .collect();
+        let parts: Vec<Vec<Requests>> =
+            set.tasks.iter().map(|task| requests(device, set, task)).collect();
         let flush = with_host(device.flush());
-        let of_all = |(task, parts): (&Task, &Vec<Work>)| {
-            let written: Work = parts.iter().copied().sum();
+        let of_all = |(task, parts): (&Task, &Vec<Requests>)| {
+            let written: Work = parts.iter().map(|part| part.each * part.count).sum();
             if is_flushed(device, task) { (written + flush, 2) } else { (written, 1) }
         };
         let (whole, waits) = set.tasks.iter().zip(&parts).map(of_all).unzip();
         let background: Vec<Work> =
             background_commands(device, set).into_iter().map(with_host).collect();
         let lane: Vec<Work> = lane_commands(device, set).into_iter().map(with_host).collect();
-        let all = parts.iter().flatten().chain(&background).chain(&lane);
+        let of_tasks = parts.iter().flatten().map(|part| &part.each);
+        let all = of_tasks.chain(&background).chain(&lane);
         let write_kib_max = all.map(|command| device.cached_kib_max(command.cached_kib)).max();
         let write_kib_max = write_kib_max.unwrap_or(0);
         let commands = set.tasks.iter().map(|task| commands_of(device, set, task)).collect();
@@ -192,7 +130,7 @@ impl<'a> Load<'a> {
             commands,
             background,
             lane,
-            lower: Vec::new(),
+            blockers: Vec::new(),
             single: Vec::new(),
             jumps: Vec::new(),
             flush,
@@ -200,12 +138,10 @@ impl<'a> Load<'a> {
             flushed_ns: 0,
             declared,
         };
-        load.lower = (0..LEVELS).map(|level| load.lower(level)).collect();
-        let single = |lower: &Vec<(usize, Work)>| {
-            let nothing = Work::default();
-            not_within(lower.iter().map(|(_, part)| part).chain(load.others()).chain([&nothing]))
-        };
-        load.single = load.lower.iter().map(single).collect();
+        load.blockers = (0..LEVELS).map(|level| load.blockers(level)).collect();
+        let single =
+            |blockers: &Blockers| not_within(blockers.commands.iter().chain([&Work::default()]));
+        load.single = load.blockers.iter().map(single).collect();
         load.jumps = (0..LEVELS).map(|level| load.jump_after_others(level)).collect();
         load.flushed_ns = load.flushed_ns();
         load
@@ -242,14 +178,16 @@ impl<'a> Load<'a> {
 
     /// Whether tasks up to a level may depend on bounds of tasks below it.
     fn depends_on_lower(&self, level_max: u64) -> bool {
-        let levels = self.lower.iter().take(level_max as usize + 1);
-        levels.flatten().any(|(index, _)| self.set.tasks[*index].level > level_max)
+        let levels = self.blockers.iter().take(level_max as usize + 1);
+        let mut tasks = levels.flat_map(|blockers| &blockers.tasks);
+        tasks.any(|(index, _)| self.set.tasks[*index].level > level_max)
     }
 
     /// The longest time of a flush. It waits for the commands in the device, and for the previous
     /// flush. The kernel merges flushes that come meanwhile.
     fn flushed_ns(&self) -> u64 {
-        let commands = self.parts.iter().flatten().chain(&self.background).chain(&self.lane);
+        let of_tasks = self.parts.iter().flatten().map(|part| &part.each);
+        let commands = of_tasks.chain(self.others());
         let longest = most_of(commands.map(|command| (command, 1)), 1) * self.set.k2.inflight_max;
         let work = longest + self.flush * 2;
         work.ns.saturating_add(self.device.stalls_ns(work, &self.around(1, 0)))
@@ -310,17 +248,21 @@ impl<'a> Load<'a> {
         };
         let tasks_ns: f64 = (0..self.set.tasks.len()).map(of_task).sum();
         let places = waits * self.blocking_max(index) as f64;
-        let lower = self.lower[task.level as usize].iter();
-        let mut blocking: Vec<(u64, f64)> =
-            lower.map(|(other, part)| (part.ns, met(*other))).collect();
-        blocking.extend(self.others().map(|command| (command.ns, places)));
-        blocking.sort_unstable_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+        let blockers = &self.blockers[task.level as usize];
+        let count = |at: usize| match blockers.tasks.get(at) {
+            Some((other, parts)) => met(*other) * *parts as f64,
+            None => places,
+        };
         let mut left = places;
-        let blocking_ns = blocking.into_iter().fold(0.0, |sum, (ns, count)| {
-            let taken = count.min(left);
+        let mut blocking_ns = 0.0;
+        for (ns, at) in blockers.ranked.by_time() {
+            if left <= 0.0 {
+                break;
+            }
+            let taken = count(*at).min(left);
             left -= taken;
-            sum + ns as f64 * taken
-        });
+            blocking_ns += *ns as f64 * taken;
+        }
         let blocks_ns = self.declared.as_ref().map_or(f64::INFINITY, |declared| {
             declared.blocks_ns[index] as f64 * self.waits_blocked(index, 1) as f64 * waits
         });
@@ -380,12 +322,13 @@ impl<'a> Load<'a> {
         let waits = window.batches * self.waits[index];
         let last_ns = match (self.waits[index], &self.declared) {
             (1, Some(declared)) => declared.last_ns[index],
-            (1, None) => self.parts[index].last()?.ns,
+            (1, None) => self.parts[index].last()?.each.ns,
             _ => self.flush.ns,
         };
         let own = self.whole[index] * window.ios;
         let cpu_ns = (task.cpu_us() * 1_000).saturating_mul(window.ios);
         let mut total_ns = window.from_ns;
+        let mut least_ns = None;
         loop {
             let start_ns = total_ns.saturating_sub(last_ns);
             let same_level = self.same_level(index, waits, start_ns, found);
@@ -410,14 +353,35 @@ impl<'a> Load<'a> {
                 stalls: self.device.stalls_ns(all, &self.around(waits, between_ns)),
                 later: 0,
             };
-            if terms.sum() <= total_ns {
+            let sum_ns = terms.sum();
+            if sum_ns <= total_ns {
                 return Some(terms);
             }
-            total_ns = terms.sum();
+            let least_ns = *least_ns.get_or_insert_with(|| {
+                self.least_ns(task.level, sum_ns.saturating_sub(higher.ns), last_ns, found)
+            });
+            total_ns = sum_ns.max(least_ns);
             if total_ns > WINDOW_NS_MAX {
                 return None;
             }
         }
+    }
+
+    /// A limit below which no window of a level ends whose other terms take at least `rest_ns`: each
+    /// higher task takes at least its share of the window. Starting there saves most of the steps.
+    fn least_ns(&self, level: u64, rest_ns: u64, last_ns: u64, found: &[Option<u64>]) -> u64 {
+        let (mut share, mut carried_ns) = (0.0, 0.0);
+        for (index, each, task) in self.higher(level) {
+            let carries_ns = found[index].unwrap_or(0) as f64 + task.jitter_us as f64 * 2e3;
+            let share_of_task = each.ns as f64 * task.ios as f64 / (task.period_us as f64 * 1e3);
+            share += share_of_task;
+            carried_ns += share_of_task * carries_ns;
+        }
+        if share > SHARE_MAX {
+            return 0;
+        }
+        let least_ns = (rest_ns as f64 + carried_ns - share * last_ns as f64) / (1.0 - share);
+        (least_ns * BELOW) as u64
     }
 
     /// The number of a task's jobs that can be active in a window whose last request starts after
@@ -452,12 +416,21 @@ impl<'a> Load<'a> {
     }
 
     /// Others can be at every place, so a task's command that exceeds none of them adds nothing.
-    fn lower(&self, level: u64) -> Vec<(usize, Work)> {
-        let below = self.set.tasks.iter().zip(&self.parts).enumerate();
-        let below = below.filter(|(_, (task, _))| task.level > level);
-        let parts =
-            below.flat_map(|(index, (_, parts))| parts.iter().map(move |part| (index, *part)));
-        parts.filter(|(_, part)| !self.others().any(|other| part.is_within(other))).collect()
+    fn blockers(&self, level: u64) -> Blockers {
+        let (mut tasks, mut commands) = (Vec::new(), Vec::new());
+        for (index, parts) in self.parts.iter().enumerate() {
+            if self.set.tasks[index].level <= level {
+                continue;
+            }
+            for Requests { each, count } in parts {
+                if !self.others().any(|other| each.is_within(other)) {
+                    tasks.push((index, *count));
+                    commands.push(*each);
+                }
+            }
+        }
+        commands.extend(self.others().copied());
+        Blockers { ranked: Ranked::of(&commands), tasks, commands }
     }
 
     /// The number of commands of lower levels and of the background that can be in the device when
@@ -473,10 +446,14 @@ impl<'a> Load<'a> {
     /// writes, of at most as many tasks as come in the window.
     fn blocking(&self, index: usize, waits: u64, start_ns: u64, found: &[Option<u64>]) -> Work {
         let places = waits.saturating_mul(self.blocking_max(index));
-        let lower = self.lower[self.set.tasks[index].level as usize].iter();
-        let lower = lower.map(|(other, part)| (part, self.ios_met(*other, waits, start_ns, found)));
-        let others = self.others().map(|command| (command, places));
-        let most = most_of(lower.chain(others), places);
+        let blockers = &self.blockers[self.set.tasks[index].level as usize];
+        let count = |at: usize| match blockers.tasks.get(at) {
+            Some((other, parts)) => {
+                self.ios_met(*other, waits, start_ns, found).saturating_mul(*parts)
+            }
+            None => places,
+        };
+        let most = blockers.ranked.most(places, count);
         let Some(declared) = &self.declared else { return most };
         // Only the end of each command blocks, but it may include a stall.
         let blocks_ns = declared.blocks_ns[index].saturating_mul(self.waits_blocked(index, waits));
@@ -493,16 +470,22 @@ impl<'a> Load<'a> {
     /// Requests of higher levels that come until the last request starts, and those of unfinished
     /// jobs from before the window. None: they pile up.
     fn higher_levels(&self, level: u64, start_ns: u64, found: &[Option<u64>]) -> Option<Work> {
-        let jump = self.jumps[level as usize];
         let mut sum = Work::default();
-        for (index, task) in self.set.tasks.iter().enumerate() {
-            if task.level < level {
-                let each = self.whole[index] + jump * self.parts[index].len() as u64;
-                let jobs = self.jobs_in(index, start_ns, found)?;
-                sum = sum + each * jobs.saturating_mul(task.ios);
-            }
+        for (index, each, task) in self.higher(level) {
+            let jobs = self.jobs_in(index, start_ns, found)?;
+            sum = sum + each * jobs.saturating_mul(task.ios);
         }
         Some(sum)
+    }
+
+    /// The tasks of higher levels, with the work of an I/O, and of the jump that follows it.
+    fn higher(&self, level: u64) -> impl Iterator<Item = (usize, Work, &Task)> {
+        let jump = self.jumps[level as usize];
+        let tasks = self.set.tasks.iter().enumerate().filter(move |(_, task)| task.level < level);
+        tasks.map(move |(index, task)| {
+            let jumps: u64 = self.parts[index].iter().map(|part| part.count).sum();
+            (index, self.whole[index] + jump * jumps, task)
+        })
     }
 
     /// The cost of an interruption between adjacent pieces of a request.
@@ -551,6 +534,15 @@ impl<'a> Load<'a> {
         let window_ns = start_ns.saturating_sub((1 - at_once) * wait_ns);
         Work { ns: forced_ns(window_ns, wait_ns, piece_ns, jump_ns), ..most }
     }
+}
+
+/// The commands that can block a level.
+struct Blockers {
+    /// For the first commands: the task, and how many of its I/O's requests are alike. The others are
+    /// no task's, and can be at every place.
+    tasks: Vec<(usize, u64)>,
+    commands: Vec<Work>,
+    ranked: Ranked,
 }
 
 /// A task's I/Os that are analyzed together, their batches, and their shortest time.

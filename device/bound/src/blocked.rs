@@ -3,7 +3,7 @@
 //! `analysis` calls it.
 
 use crate::Work;
-use crate::commands::{PIECE_KIB_MIN, limit_ns, task_cut_kib, task_op};
+use crate::commands::{PIECE_KIB_MIN, Requests, limit_ns, task_cut_kib, task_op};
 use crate::device::{Device, Op};
 use crate::tasks::{BackgroundOp, Task, TaskSet};
 
@@ -17,16 +17,16 @@ pub struct Declared {
 }
 
 impl Declared {
-    pub fn of(device: &Device, set: &TaskSet, parts: &[Vec<Work>], lane: &[Work]) -> Declared {
-        let longest_ns = |commands: &[Work]| commands.iter().map(|command| command.ns).max();
+    pub fn of(device: &Device, set: &TaskSet, parts: &[Vec<Requests>], lane: &[Work]) -> Declared {
         let blocks_ns = |task: &Task| {
             if task.lane {
                 return u64::MAX;
             }
             let below = set.tasks.iter().zip(parts).filter(|(other, _)| other.level > task.level);
             let of_lanes =
-                below.clone().filter(|(other, _)| other.lane).map(|(_, parts)| &parts[..]);
-            let lane_ns = of_lanes.chain([lane]).filter_map(longest_ns).max().unwrap_or(0);
+                below.clone().filter(|(other, _)| other.lane).flat_map(|(_, parts)| parts);
+            let calls = of_lanes.map(|call| &call.each).chain(lane);
+            let lane_ns = calls.map(|call| call.ns).max().unwrap_or(0);
             let ops = below.map(|(other, _)| task_op(other));
             let background = set.background.as_ref().map_or(&[][..], |bg| match bg.op {
                 BackgroundOp::Read => &[Op::Read][..],
@@ -37,8 +37,9 @@ impl Declared {
             let least_ns = ops.chain(background.iter().copied()).map(least_ns).max().unwrap_or(0);
             least_ns.max(task.block_us(&set.k2) * 1_000).max(lane_ns)
         };
-        let last_ns = |(task, parts): (&Task, &Vec<Work>)| match task_cut_kib(device, set, task) {
-            None => parts.last().map_or(0, |part| part.ns),
+        let last_ns = |(task, parts): (&Task, &Vec<Requests>)| match task_cut_kib(device, set, task)
+        {
+            None => parts.last().map_or(0, |part| part.each.ns),
             Some(_) => device.command(task_op(task), 1).ns,
         };
         Declared {

@@ -51,18 +51,33 @@ pub fn jump_once_ns(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> 
 
 pub fn commands_of(device: &Device, set: &TaskSet, task: &Task) -> u64 {
     let piece_kib = task_cut_kib(device, set, task).unwrap_or(u64::MAX);
-    (0..task.parts(&set.k2)).map(|part| part_kib(task, set, part).div_ceil(piece_kib)).sum()
+    let pieces = |part| part_kib(task, set, part).div_ceil(piece_kib);
+    let last = task.parts(&set.k2) - 1;
+    last * pieces(0) + pieces(last)
+}
+
+/// Requests of one I/O that are alike.
+#[derive(Debug, Clone, Copy)]
+pub struct Requests {
+    pub each: Work,
+    pub count: u64,
+}
+
+/// The requests of an I/O: all but the last are alike.
+pub fn requests(device: &Device, set: &TaskSet, task: &Task) -> Vec<Requests> {
+    let piece_kib = task_cut_kib(device, set, task);
+    let last = task.parts(&set.k2) - 1;
+    let of = |part, count| {
+        let kib = part_kib(task, set, part);
+        Requests { each: request(device, set, task, kib, piece_kib), count }
+    };
+    let all = [of(0, last), of(last, 1)];
+    all.into_iter().filter(|requests| requests.count > 0).collect()
 }
 
 /// The work of a request, in pieces of at least `piece_kib`. Small pieces may go into the cache if
 /// the whole would bypass it.
-pub fn request(
-    device: &Device,
-    set: &TaskSet,
-    task: &Task,
-    kib: u64,
-    piece_kib: Option<u64>,
-) -> Work {
+fn request(device: &Device, set: &TaskSet, task: &Task, kib: u64, piece_kib: Option<u64>) -> Work {
     let op = task_op(task);
     let pieces = piece_kib.map_or(1, |piece_kib| kib.div_ceil(piece_kib));
     let whole = device.command(op, kib);
@@ -82,7 +97,7 @@ pub fn request(
     }
 }
 
-pub fn part_kib(task: &Task, set: &TaskSet, part: u64) -> u64 {
+fn part_kib(task: &Task, set: &TaskSet, part: u64) -> u64 {
     if task.lane {
         return task.kib;
     }

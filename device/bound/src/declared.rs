@@ -9,8 +9,10 @@ use crate::analysis::Response;
 use crate::device::{Device, Op};
 use crate::tasks::{Task, TaskSet};
 
-fn fits<T: TryFrom<u64>>(what: &str, number: u64) -> Result<T, BoundError> {
-    T::try_from(number).map_err(|_| BoundError(format!("{what} = {number}: is too long for k2")))
+fn fits(what: &str, number: u64) -> Result<u32, BoundError> {
+    let most = u32::MAX;
+    let error = |_| BoundError(format!("{what} = {number}: must be at most {most} for k2"));
+    u32::try_from(number).map_err(error)
 }
 
 /// The text for `iosched/device_limits`, in ns.
@@ -23,8 +25,8 @@ pub fn device_limits(device: &Device, set: &TaskSet) -> Result<String, BoundErro
     }
     let words = |name: &str, op: Op| -> Result<String, BoundError> {
         let (base_ns, per_kib_ns) = device.limit(op);
-        let base_ns: u32 = fits("the time of a command", base_ns + set.host.command_us * 1_000)?;
-        let per_kib_ns: u32 = fits("the time of a KiB", per_kib_ns)?;
+        let base_ns = fits("the time of a command in ns", base_ns + set.host.command_us * 1_000)?;
+        let per_kib_ns = fits("the time of a KiB in ns", per_kib_ns)?;
         Ok(format!("{name} {base_ns} {per_kib_ns}"))
     };
     Ok(format!("{} {}", words("read", Op::Read)?, words("write", Op::Write)?))
@@ -41,7 +43,7 @@ fn declaration(
         Some(io) if task.durable && device.has_cache() => io.sum().div_ceil(1_000),
         _ => 0,
     };
-    task.check_period(flush_us)?;
+    task.check_period(flush_us).map_err(BoundError)?;
     let name = |key: &str| format!("task {}: {key}", task.name);
     Ok(Declaration {
         level: fits(&name("level"), task.level)?,

@@ -25,6 +25,7 @@ mod longest;
 pub mod search;
 pub mod share;
 pub mod tasks;
+mod terms;
 mod work;
 
 pub use work::Work;

@@ -15,28 +15,52 @@ pub fn not_within<'a>(commands: impl Iterator<Item = &'a Work>) -> Vec<Work> {
     kept
 }
 
-/// The highest value, per property, that `places` commands can have: of time, of KiB written, and
-/// so on. Each command has a number of copies.
-pub fn most_of<'a>(commands: impl Iterator<Item = (&'a Work, u64)>, places: u64) -> Work {
-    let commands: Vec<(&Work, u64)> = commands.collect();
-    let most = |what: fn(&Work) -> u64| {
-        let mut found: Vec<(u64, u64)> =
-            commands.iter().map(|(command, count)| (what(command), *count)).collect();
-        found.sort_unstable_by(|a, b| b.cmp(a));
-        let mut left = places;
-        found.into_iter().fold(0_u64, |sum, (each, count)| {
-            let taken = count.min(left);
-            left -= taken;
-            sum.saturating_add(each.saturating_mul(taken))
-        })
-    };
-    Work {
-        ns: most(|work| work.ns),
-        written_kib: most(|work| work.written_kib),
-        cached_kib: most(|work| work.cached_kib),
-        cached_writes: most(|work| work.cached_writes),
-        flushes: 0,
+/// Commands by each property of their work, the highest first: time, KiB written, and so on. A
+/// window asks for few of them, and many windows ask.
+pub struct Ranked([Vec<(u64, usize)>; 4]);
+
+const PROPERTIES: [fn(&Work) -> u64; 4] =
+    [|work| work.ns, |work| work.written_kib, |work| work.cached_kib, |work| work.cached_writes];
+
+impl Ranked {
+    pub fn of(commands: &[Work]) -> Ranked {
+        Ranked(PROPERTIES.map(|property| {
+            let values = commands.iter().map(property).zip(0..);
+            let mut ranked: Vec<(u64, usize)> = values.filter(|(value, _)| *value > 0).collect();
+            ranked.sort_unstable_by(|a, b| b.cmp(a));
+            ranked
+        }))
     }
+
+    /// The times, and the places of their commands in the list.
+    pub fn by_time(&self) -> &[(u64, usize)] {
+        &self.0[0]
+    }
+
+    /// The highest value, per property, that `places` commands can have. `count`: the number of
+    /// copies of the command at a place in the list.
+    pub fn most(&self, places: u64, count: impl Fn(usize) -> u64) -> Work {
+        let [ns, written_kib, cached_kib, cached_writes] = self.0.each_ref().map(|ranked| {
+            let (mut left, mut sum) = (places, 0_u64);
+            for (value, at) in ranked {
+                if left == 0 {
+                    break;
+                }
+                let taken = count(*at).min(left);
+                left -= taken;
+                sum = sum.saturating_add(value.saturating_mul(taken));
+            }
+            sum
+        });
+        Work { ns, written_kib, cached_kib, cached_writes, flushes: 0 }
+    }
+}
+
+/// The same, of commands that each have a number of copies.
+pub fn most_of<'a>(commands: impl Iterator<Item = (&'a Work, u64)>, places: u64) -> Work {
+    let (commands, counts): (Vec<Work>, Vec<u64>) =
+        commands.map(|(command, count)| (*command, count)).unzip();
+    Ranked::of(&commands).most(places, |at| counts[at])
 }
 
 /// The longest time of forced pieces, each followed by a jump. Each starts at least `wait_ns` after

@@ -4,6 +4,8 @@
 //! A bound does not only grow with `block_us`: what is above a task may block it for longer, but
 //! cuts the task's own requests into fewer pieces. So values are tried, not bisected.
 
+use std::collections::BTreeSet;
+
 use crate::BoundError;
 use crate::analysis::responses;
 use crate::declared::declarations;
@@ -59,8 +61,12 @@ impl Candidate {
 }
 
 /// The best of each mode that the device and the set allow. A mode in which none meets all
-/// deadlines has the one that misses fewest.
-pub fn candidates(device: &Device, set: &TaskSet) -> Result<Vec<Candidate>, BoundError> {
+/// deadlines has the one that misses fewest. `tick` is called for each set that is tried.
+pub fn candidates(
+    device: &Device,
+    set: &TaskSet,
+    tick: &mut dyn FnMut(),
+) -> Result<Vec<Candidate>, BoundError> {
     if set.background.is_none() {
         return Err(BoundError(format!("{}: has no [background] that knobs could cut", set.name)));
     }
@@ -72,7 +78,7 @@ pub fn candidates(device: &Device, set: &TaskSet) -> Result<Vec<Candidate>, Boun
     let modes = [
         Candidate::of(device, Mode::Whole, with_split(set, 0)),
         best(split.filter_map(|set| Candidate::of(device, Mode::Split, set))),
-        declared(device, set),
+        declared(device, set, tick),
     ];
     Ok(modes.into_iter().flatten().collect())
 }
@@ -102,13 +108,23 @@ fn values_us(deadline_us: u64) -> impl Iterator<Item = u64> {
     all.rev().filter(move |us| *us <= deadline_us)
 }
 
+/// Whether a service has several tasks. `steady apply` lets a service declare one.
+fn has_shared_service(set: &TaskSet) -> bool {
+    let services: Vec<&String> =
+        set.tasks.iter().filter_map(|task| task.service.as_ref()).collect();
+    services.iter().collect::<BTreeSet<_>>().len() < services.len()
+}
+
 /// The best with declared tasks: first one value for all, and then each task's own while that is
 /// better. `None`: the device or the set does not allow it. Called by `steady apply`, too.
-pub fn declared(device: &Device, set: &TaskSet) -> Option<Candidate> {
-    if !device.has_writes() {
+pub fn declared(device: &Device, set: &TaskSet, tick: &mut dyn FnMut()) -> Option<Candidate> {
+    if !device.has_writes() || has_shared_service(set) {
         return None;
     }
-    let of = |set: TaskSet| Candidate::of(device, Mode::Declared, set);
+    let mut of = |set: TaskSet| {
+        tick();
+        Candidate::of(device, Mode::Declared, set)
+    };
     let uncut = with_split(set, 0);
     let for_all = |us: u64| {
         let mut set = uncut.clone();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks, the load that runs with them, and the knobs of k2 (`docs/spec/tasks-1.md`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -18,6 +18,7 @@ const KIB_MAX: u64 = 65_536;
 /// The longest command of chario.
 const LANE_KIB_MAX: u64 = 4_096;
 const MINUTE_US: u64 = 60_000_000;
+const NR_REQUESTS_MAX: u64 = 65_536;
 const NAME_CHARS_MAX: usize = 64;
 const TASKS_MAX: usize = 256;
 /// `TASK_COMM_LEN` without the byte that ends it.
@@ -58,7 +59,7 @@ pub struct K2 {
     /// The block layer cuts what is larger.
     #[serde(deserialize_with = "bounded::<_, 4, KIB_MAX>")]
     pub max_sectors_kb: u64,
-    #[serde(deserialize_with = "bounded::<_, 4, 65_536>")]
+    #[serde(deserialize_with = "bounded::<_, 4, NR_REQUESTS_MAX>")]
     pub nr_requests: u64,
 }
 
@@ -230,18 +231,18 @@ impl Task {
         1 + 2 * self.cpu_us() * self.at_once + flush_us
     }
 
-    /// Rejects a period that k2 rejects.
-    pub(crate) fn check_period(&self, flush_us: u64) -> Result<(), BoundError> {
+    /// Rejects a period that k2 rejects; the error is the reason.
+    pub(crate) fn check_period(&self, flush_us: u64) -> Result<(), String> {
         let (jitter_us, think_us) = (2 * self.declared_jitter_us(), self.think_us(flush_us));
         let least_us = jitter_us + think_us;
         if self.period_us > least_us {
             return Ok(());
         }
-        Err(BoundError(format!(
+        Err(format!(
             "task {}: period_us = {}: must be above {least_us} with rt_block_us: the declaration has \
              2 jitter_us = {jitter_us} and think_us = {think_us}",
             self.name, self.period_us
-        )))
+        ))
     }
 
     /// How often its thread submits in a job, and then waits for all that it has submitted.
@@ -280,12 +281,16 @@ impl TaskSet {
         Ok(set)
     }
 
-    /// Whether anything in it writes.
-    pub fn writes(&self) -> bool {
-        let background = self.background.as_ref().map(|background| background.op);
-        let lane = self.lane.as_ref().map(|lane| lane.op);
-        self.tasks.iter().any(|task| task.op == TaskOp::Write)
-            || background.into_iter().chain(lane).any(|op| op != BackgroundOp::Read)
+    /// The place in the file of something that writes.
+    pub(crate) fn written_by(&self) -> Option<String> {
+        let background =
+            self.background.as_ref().map(|background| ("background/op", background.op));
+        let lane = self.lane.as_ref().map(|lane| ("lane/op", lane.op));
+        let mut others = background.into_iter().chain(lane);
+        let task = self.tasks.iter().position(|task| task.op == TaskOp::Write);
+        let other =
+            || others.find(|(_, op)| *op != BackgroundOp::Read).map(|(place, _)| place.into());
+        task.map(|number| format!("task/{number}/op")).or_else(other)
     }
 
     /// The tasks that are declared if `rt_block_us` is set, with their numbers.
@@ -293,15 +298,19 @@ impl TaskSet {
         self.tasks.iter().enumerate().filter(|(_, task)| !task.lane)
     }
 
-    /// Without a trace: that no task relies on one.
-    pub fn check_cpu_stated(&self) -> Result<(), BoundError> {
-        let relies = self.tasks.iter().find(|task| task.thread.is_some());
-        relies.map_or(Ok(()), |task| {
-            let (name, thread) = (&task.name, task.thread());
-            Err(BoundError(format!(
-                "task {name}: thread = \"{thread}\": needs --cpu-from TRACE.json, or cpu_us in its place"
-            )))
-        })
+    /// Without a trace: that no task of this file relies on one.
+    pub fn check_cpu_stated(&self, file: &str) -> Result<(), BoundError> {
+        let Some(number) = self.tasks.iter().position(|task| task.thread.is_some()) else {
+            return Ok(());
+        };
+        let (name, thread) = (&self.tasks[number].name, self.tasks[number].thread());
+        let text = format!(
+            "task {name}: thread = \"{}\": needs --cpu-from TRACE.json of steady bound, or cpu_us in \
+             its place",
+            thread.escape_debug()
+        );
+        let stated: Result<(), Fault> = fault(format!("task/{number}/thread"), text);
+        stated.map_err(|fault| fault.in_file(file))
     }
 
     pub(crate) fn check(&self) -> Result<(), Fault> {
@@ -324,10 +333,29 @@ impl TaskSet {
             }
             check_task(&place, task)?;
         }
+        self.check_services()?;
         self.check_declared()?;
         self.check_kernel()?;
         self.check_lane()?;
         self.check_tags()
+    }
+
+    /// `steady apply` gives a service one level.
+    fn check_services(&self) -> Result<(), Fault> {
+        let mut levels = BTreeMap::new();
+        for (number, task) in self.tasks.iter().enumerate() {
+            let Some(service) = &task.service else { continue };
+            let level = *levels.entry(service).or_insert(task.level);
+            if level != task.level {
+                let (name, own) = (&task.name, task.level);
+                let text = format!(
+                    "task {name}: level = {own}, but another task of {service} has {level}: a service \
+                     has one"
+                );
+                return fault(format!("task/{number}/level"), text);
+            }
+        }
+        Ok(())
     }
 
     fn check_kernel(&self) -> Result<(), Fault> {
@@ -397,16 +425,16 @@ impl TaskSet {
     fn check_tags(&self) -> Result<(), Fault> {
         let needed: u64 = self.tasks.iter().map(|task| task.at_once * task.parts(&self.k2)).sum();
         if self.background.is_some() && needed > self.k2.tags_kept() {
-            return fault(
-                "k2/nr_requests",
-                format!(
-                    "nr_requests = {}: keeps {} tags for real-time, and the tasks may need {needed} \
-                     at once: must be at least {}",
-                    self.k2.nr_requests,
-                    self.k2.tags_kept(),
-                    needed * 8
-                ),
+            let (own, kept, least) = (self.k2.nr_requests, self.k2.tags_kept(), needed * 8);
+            let help = match least {
+                ..=NR_REQUESTS_MAX => format!("must be at least {least}"),
+                _ => "state a smaller at_once, or a larger max_sectors_kb".into(),
+            };
+            let text = format!(
+                "nr_requests = {own}: keeps {kept} tags for real-time, and the tasks may need {needed} \
+                 at once: {help}"
             );
+            return fault("k2/nr_requests", text);
         }
         Ok(())
     }

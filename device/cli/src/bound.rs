@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
@@ -19,10 +19,12 @@ use steadyio_bound::device::Device;
 use steadyio_bound::share::{self, Loss};
 use steadyio_bound::tasks::{Task, TaskOp, TaskSet};
 use steadyio_core::declared::Task as Declaration;
+use steadyio_core::diagnostic;
 
 use crate::bound_cpu::{self, FromTrace};
 use crate::exit::{Failure, Status};
 use crate::output::print;
+use crate::progress::Pace;
 use crate::quantity;
 use crate::table::align;
 
@@ -80,11 +82,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    let (device, mut set) = inputs(&arguments.device, &arguments.tasks)?;
-    let cpu = match &arguments.cpu_from {
-        Some(trace) => bound_cpu::fill(trace, &mut set),
-        None => set.check_cpu_stated().map_err(Into::into).map(|()| Vec::new()),
-    };
+    let trace = arguments.cpu_from.as_deref();
+    let (device, mut set) = inputs(&arguments.device, &arguments.tasks, trace.is_some())?;
+    let cpu = trace.map_or(Ok(Vec::new()), |trace| bound_cpu::fill(trace, &mut set));
     let cpu = cpu.map_err(Failure::with(Status::Usage))?;
     let mut report = Report::of(&device, &set, cpu).map_err(Failure::with(Status::Usage))?;
     if let Some(overrun) = arguments.overrun {
@@ -95,11 +95,18 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 }
 
 /// Reads the device and the tasks, and checks that the device has the measurements that the tasks
-/// need.
-pub fn inputs(device: &Path, tasks: &Path) -> Result<(Device, TaskSet), Failure> {
+/// need, and that no task needs a trace, unless there is one.
+pub fn inputs(device: &Path, tasks: &Path, has_trace: bool) -> Result<(Device, TaskSet), Failure> {
     let device = read(device, Device::parse).map_err(Failure::with(Status::Usage))?;
-    let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
-    device.check(&set).map_err(Failure::with(Status::Usage))?;
+    let parse = |text: &str| {
+        let set = TaskSet::parse(text)?;
+        device.check_file(&set, text)?;
+        if !has_trace {
+            set.check_cpu_stated(text)?;
+        }
+        Ok(set)
+    };
+    let set = read(tasks, parse).map_err(Failure::with(Status::Usage))?;
     Ok((device, set))
 }
 
@@ -144,17 +151,16 @@ impl<'a> Report<'a> {
     ) -> anyhow::Result<Report<'a>> {
         let found = responses(device, set);
         let declarations = declarations(device, set, &found)?;
-        let mut cpu = cpu.into_iter();
+        let (mut cpu, mut progress) = (cpu.into_iter(), Progress::new());
+        let all = set.tasks.len();
         let rows = set
             .tasks
             .iter()
             .zip(&found)
             .zip(changes(device, set, &found))
-            .map(|((task, response), change)| Row {
-                task,
-                response: *response,
-                change,
-                cpu: cpu.next().flatten(),
+            .map(|((task, response), change)| {
+                progress.next(|done| format!("advice for {done} of {all} tasks"));
+                Row { task, response: *response, change, cpu: cpu.next().flatten() }
             })
             .collect();
         let loss = share::loss(device, set);
@@ -174,6 +180,32 @@ impl<'a> Report<'a> {
         let overrun = self.overrun.as_ref().map(|overrun| overrun.text(self.set));
         let text = text(self.device, self.set, &self.rows, &self.loss);
         text + &overrun.unwrap_or_default() + &declarations
+    }
+}
+
+/// How much of a long search is done. `steady tune` and `steady apply` use it, too.
+pub struct Progress {
+    pace: Pace,
+    started: Instant,
+    done: usize,
+}
+
+impl Progress {
+    pub fn new() -> Progress {
+        Progress { pace: Pace::new(), started: Instant::now(), done: 0 }
+    }
+
+    /// Counts one more part, and prints the number if that is due.
+    pub fn next(&mut self, words: impl Fn(usize) -> String) {
+        self.done += 1;
+        if self.pace.is_due(self.started.elapsed()) {
+            diagnostic!("steady: {}", words(self.done));
+        }
+    }
+
+    /// The same, for a choice of knobs.
+    pub fn next_choice(&mut self) {
+        self.next(|done| format!("{done} choices of knobs tried"));
     }
 }
 
@@ -250,11 +282,6 @@ impl Row<'_> {
 
     fn is_mostly_stalls(&self) -> bool {
         self.response.job.is_some_and(|terms| is_mostly_stalls(&terms))
-    }
-
-    /// A change of knobs, which can shorten the wait unless it is a stall.
-    fn change(&self) -> Option<&Change> {
-        self.change.as_ref().filter(|_| !self.is_mostly_stalls())
     }
 
     /// Advice for users. A deadline that it names holds by the same analysis.
@@ -360,7 +387,7 @@ fn document(report: &Report) -> Value {
                     "bytes_s": buffer.bytes_s,
                     "bytes": buffer.bytes,
                 })),
-                "helps_most": row.change().map(|change| json!({
+                "helps_most": row.change.as_ref().map(|change| json!({
                     "change": change.what,
                     "bound_ns": change.bound_ns,
                     "holds": change.meets,

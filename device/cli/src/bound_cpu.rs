@@ -14,6 +14,9 @@ use steadyio_trace::report::record::TRACE_SCHEMA;
 /// With fewer jobs, the longest one seen means little.
 const JOBS_MIN: u64 = 100;
 
+/// The range of `cpu_us` in a task set.
+const CPU_NS_MAX: u64 = 60_000_000_000;
+
 /// The used part of a record of `steady trace --json`.
 #[derive(Deserialize)]
 struct Record {
@@ -103,5 +106,10 @@ fn of_task(record: &Record, task: &Task) -> anyhow::Result<FromTrace> {
         task.name
     );
     let cpu_ns = known.iter().map(|cpu| cpu.max_ns).max().unwrap_or(0);
+    ensure!(
+        cpu_ns <= CPU_NS_MAX,
+        "task {}: max_ns = {cpu_ns} of thread {thread}: must be 0 to {CPU_NS_MAX}",
+        task.name
+    );
     Ok(FromTrace { thread: thread.into(), cpu_us: cpu_ns.div_ceil(1_000), ios, jobs })
 }

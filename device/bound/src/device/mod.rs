@@ -9,6 +9,7 @@ mod checks;
 mod spec;
 mod times;
 
+use crate::fault::{Fault, fault};
 use crate::tasks::{BackgroundOp, TaskSet, release};
 use crate::{BoundError, Work};
 pub use spec::{DEVICE_SCHEMAS, Device};
@@ -35,6 +36,8 @@ impl Device {
         let mut device: Device =
             toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
         device.has_writes = loose.contains_key("write");
+        device.has_erase = loose.contains_key("erase");
+        device.has_flush = loose.contains_key("flush");
         checks::all(&device).map_err(|fault| fault.in_file(text))?;
         if device.is_profile() {
             device.take_limits();
@@ -42,14 +45,31 @@ impl Device {
         Ok(device)
     }
 
+    /// Checks the values of a file, but not whether they fit together: `steady probe` compares
+    /// profiles of earlier versions, too.
+    pub fn check_ranges(text: &str) -> Result<(), BoundError> {
+        toml::from_str::<Device>(text).map(drop).map_err(|error| BoundError(error.to_string()))
+    }
+
     /// Checks that all times are known that a task set needs.
     pub fn check(&self, set: &TaskSet) -> Result<(), BoundError> {
-        if set.writes() && !self.has_writes {
-            return Err(BoundError(format!(
+        Ok(self.check_set(set)?)
+    }
+
+    /// The same, of the set in this file.
+    pub fn check_file(&self, set: &TaskSet, file: &str) -> Result<(), BoundError> {
+        self.check_set(set).map_err(|fault| fault.in_file(file))
+    }
+
+    fn check_set(&self, set: &TaskSet) -> Result<(), Fault> {
+        if let Some(place) = set.written_by().filter(|_| !self.has_writes) {
+            let text = format!(
                 "{}: has writes, but {} has no [write] (add it with steady probe --write)",
                 set.name, self.name
-            )));
+            );
+            return fault(place, text);
         }
+        self.check_measured(set)?;
         self.check_declared(set)?;
         if !self.has_cache() {
             return Ok(());
@@ -58,33 +78,65 @@ impl Device {
         self.check_durable(set)
     }
 
+    /// A probe measures no discards in a file, and flushes only with writes. Without [flush], a
+    /// device whose writes were measured has no volatile cache, and gets no flush.
+    fn check_measured(&self, set: &TaskSet) -> Result<(), Fault> {
+        let Some(background) = set.background.as_ref().filter(|_| self.is_profile()) else {
+            return Ok(());
+        };
+        let (name, discard_kib) = (&self.name, background.discard_kib);
+        if discard_kib > 0 && !self.has_erase {
+            let text = format!(
+                "discard_kib = {discard_kib}: must be 0, as {name} has no [erase] (steady probe \
+                 --write measures discards of a partition or disk, not of a file)"
+            );
+            return fault("background/discard_kib", text);
+        }
+        if let Some(us) = background.flush_distance_us_min {
+            if !self.has_flush && !self.has_writes {
+                let text = format!(
+                    "flush_distance_us_min = {us}: must be absent, as {name} has no [flush] (add it \
+                     with steady probe --write)"
+                );
+                return fault("background/flush_distance_us_min", text);
+            }
+        }
+        Ok(())
+    }
+
     /// Rejects declarations that k2 rejects.
-    fn check_declared(&self, set: &TaskSet) -> Result<(), BoundError> {
+    fn check_declared(&self, set: &TaskSet) -> Result<(), Fault> {
         if set.k2.rt_block_us == 0 {
             return Ok(());
         }
         let count = set.declared().count();
         if count > DECLARED_MAX {
-            return Err(BoundError(format!(
+            let text = format!(
                 "{count} tasks with rt_block_us: k2 takes at most {DECLARED_MAX} declarations"
-            )));
+            );
+            return fault("k2/rt_block_us", text);
         }
         let smallest_ns = |op: Op| {
             let (base_ns, per_kib_ns) = self.limit(op);
             base_ns + set.host.command_us * 1_000 + SMALLEST_KIB * per_kib_ns
         };
         let least_us = smallest_ns(Op::Read).min(smallest_ns(Op::Write)).div_ceil(1_000);
-        for (_, task) in set.declared() {
+        for (number, task) in set.declared() {
             let block_us = task.block_us(&set.k2);
             if block_us < least_us {
-                let key = if task.block_us.is_some() { "block_us" } else { "rt_block_us" };
-                return Err(BoundError(format!(
+                let (place, key) = match task.block_us {
+                    Some(_) => (format!("task/{number}/block_us"), "block_us"),
+                    None => ("k2/rt_block_us".into(), "rt_block_us"),
+                };
+                let text = format!(
                     "task {}: {key} = {block_us}: must be at least {least_us}, the limit of the \
                      smallest command",
                     task.name
-                )));
+                );
+                return fault(place, text);
             }
-            task.check_period(0)?;
+            let place = format!("task/{number}/period_us");
+            task.check_period(0).or_else(|text| fault(place, text))?;
         }
         Ok(())
     }
@@ -104,59 +156,62 @@ impl Device {
     }
 
     /// Before 6.12, the background's writes with FUA bypass k2, in any size and number.
-    fn check_durable_background(&self, set: &TaskSet) -> Result<(), BoundError> {
+    fn check_durable_background(&self, set: &TaskSet) -> Result<(), Fault> {
+        const PLACE: &str = "background/durable";
         let Some(background) = &set.background else { return Ok(()) };
         if !background.durable || background.op == BackgroundOp::Read {
             return Ok(());
         }
         let Some(kernel) = self.kernel(set) else {
-            return Err(BoundError(
+            return fault(
+                PLACE,
                 "background: durable = true: depends on the kernel, state host.kernel (such as \
-                 \"6.12\"); before 6.12 its writes with FUA bypass k2"
-                    .into(),
-            ));
+                 \"6.12\"); before 6.12 its writes with FUA bypass k2",
+            );
         };
         if !bypasses(kernel) {
             return Ok(());
         }
-        Err(BoundError(format!(
+        let text = format!(
             "background: durable = true on Linux {kernel}: its writes with FUA bypass k2 there, so \
              nothing limits them (use 6.12 or later, or set durable = false and state them as a \
              task of level 0)"
-        )))
+        );
+        fault(PLACE, text)
     }
 
     /// The kernel sends a flush after each durable write. The flush bypasses k2, like the write on
     /// 6.1.
-    fn check_durable(&self, set: &TaskSet) -> Result<(), BoundError> {
+    fn check_durable(&self, set: &TaskSet) -> Result<(), Fault> {
         let Some(durable) = set.tasks.iter().find(|task| task.durable) else { return Ok(()) };
-        let fail = |name: &str, text: &str| {
-            Err(BoundError(format!(
+        let fail = |place: String, name: &str, text: &str| {
+            let text = format!(
                 "task {name}: {text}, as {} has a volatile cache: the flush after each write of \
                  {} bypasses k2",
                 self.name, durable.name
-            )))
+            );
+            fault(place, text)
         };
         // With more in flight, commands overtake the flush: docs/reference/bound.md, "Durable
         // writes".
         if set.k2.inflight_max > 1 {
             let text = format!("durable = true, inflight_max = {}: must be 1", set.k2.inflight_max);
-            return fail(&durable.name, &text);
+            return fail("k2/inflight_max".into(), &durable.name, &text);
         }
-        for task in &set.tasks {
+        for (number, task) in set.tasks.iter().enumerate() {
+            let place = |key: &str| format!("task/{number}/{key}");
             if task.durable && task.at_once > 1 {
                 let text = format!("durable = true, at_once = {}: must be 1", task.at_once);
-                return fail(&task.name, &text);
+                return fail(place("at_once"), &task.name, &text);
             }
             match (task.durable, task.level) {
-                (true, 1..) => {
-                    let level = task.level;
-                    return fail(
-                        &task.name,
-                        &format!("durable = true, level = {level}: must be level 0"),
-                    );
+                (true, level @ 1..) => {
+                    let text = format!("durable = true, level = {level}: must be level 0");
+                    return fail(place("level"), &task.name, &text);
                 }
-                (false, 0) => return fail(&task.name, "level = 0: must be 1 or more"),
+                (false, 0) => {
+                    return fail(place("level"), &task.name, "level = 0: must be 1 or more");
+                }
                 _ => {}
             }
         }
@@ -165,7 +220,7 @@ impl Device {
             let text = format!(
                 "durable = true with flush_distance_us_min = {distance_us}: no bound is known"
             );
-            return fail(&durable.name, &text);
+            return fail("background/flush_distance_us_min".into(), &durable.name, &text);
         }
         Ok(())
     }

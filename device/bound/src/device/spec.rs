@@ -10,11 +10,13 @@ pub const DEVICE_SCHEMAS: [&str; 2] = ["steadyio.device/1", "steadyio.profile/1"
 /// The limit of a time. An SD card may pause for seconds, and Linux waits for up to two minutes for
 /// an eMMC that does background operations.
 const LONGEST_NS: u64 = 600_000_000_000;
-const PERIOD_US_MAX: u64 = 1_000_000_000;
+/// A day: a slow state that comes more rarely is not found by a probe of 12 h.
+const PERIOD_US_MAX: u64 = 86_400_000_000;
 const UNITS_MAX: u64 = 16;
 const PER_KIB_NS_MAX: u64 = 10_000_000;
 const CACHE_KIB_MAX: u64 = 65_536;
-const PAUSE_KIB_MAX: u64 = 1 << 20;
+/// More than a card writes between two rare pauses, of which a probe of 12 h meets a few.
+const PAUSE_KIB_MAX: u64 = 1 << 40;
 const RUNS_MAX: u64 = 16;
 const SLOTS_MAX: u64 = 32;
 
@@ -41,6 +43,11 @@ pub struct Device {
     pub(super) write: Cost,
     #[serde(skip)]
     pub(super) has_writes: bool,
+    /// Whether the file has the times of discards and of flushes; if not, they are defaults.
+    #[serde(skip)]
+    pub(super) has_erase: bool,
+    #[serde(skip)]
+    pub(super) has_flush: bool,
     #[serde(default)]
     pub(super) erase: EraseCost,
     #[serde(default)]
@@ -81,13 +88,13 @@ pub(super) struct Card {
     pub(super) status_ns: u64,
     #[serde(default, rename = "product")]
     pub(super) _product: String,
-    #[serde(default, rename = "capacity_mib")]
+    #[serde(default, rename = "capacity_mib", deserialize_with = "whole")]
     pub(super) _capacity_mib: u64,
-    #[serde(default, rename = "seed")]
+    #[serde(default, rename = "seed", deserialize_with = "whole")]
     pub(super) _seed: u64,
     #[serde(default, deserialize_with = "bounded::<_, 0, UNITS_MAX>")]
     pub(super) units: u64,
-    #[serde(default, rename = "stripe_kib")]
+    #[serde(default, rename = "stripe_kib", deserialize_with = "whole")]
     pub(super) _stripe_kib: u64,
 }
 
@@ -168,6 +175,7 @@ impl Default for Host {
 /// The limits of requests, without a scheduler.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Limits {
+    #[serde(default, deserialize_with = "some_whole")]
     pub(super) max_sectors_kb: Option<u64>,
 }
 
@@ -183,7 +191,7 @@ pub(super) struct Probe {
     /// The model of the disk, if the probe recorded it.
     #[serde(default)]
     pub(super) model: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     pub(super) size_bytes: u64,
     pub(super) serial_sha256: Option<String>,
 }
@@ -200,6 +208,7 @@ pub(super) struct AllSeen {
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Seen {
     /// The number of commands; `None`: an early version of the probe.
+    #[serde(default, deserialize_with = "some_whole")]
     pub(super) samples: Option<u64>,
     #[serde(default, deserialize_with = "bounded::<_, 0, LONGEST_NS>")]
     pub(super) longest_ns: u64,
@@ -211,6 +220,15 @@ pub(super) struct Seen {
     pub(super) pause_kib_min: Option<u64>,
     #[serde(default, deserialize_with = "ns")]
     pub(super) pause_ns_max: Option<u64>,
+}
+
+/// Any number that TOML has.
+fn whole<'de, D: Deserializer<'de>>(de: D) -> Result<u64, D::Error> {
+    bounded::<D, 0, { i64::MAX as u64 }>(de)
+}
+
+fn some_whole<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    whole(de).map(Some)
 }
 
 fn kib<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {

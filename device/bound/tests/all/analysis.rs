@@ -2,7 +2,7 @@
 //! Bounds that can be computed by hand. A read of 4 KiB takes 116 us, of 16 KiB 164, of 64 KiB 356,
 //! of 512 KiB 2148; a write of 16 KiB 328.
 
-use steadyio_bound::advice::changes;
+use steadyio_bound::advice::{Change, changes};
 use steadyio_bound::declared::declarations;
 use steadyio_bound::device::Device;
 use steadyio_bound::tasks::TaskSet;
@@ -309,12 +309,35 @@ fn a_slow_episode_counts_for_each_command() {
     assert_eq!(bounds_us(&card(more), &set), [Some(116 + 328 + 500)]);
 }
 
+fn advice(device: &Device, set: &TaskSet, task: usize) -> Option<Change> {
+    changes(device, set, &found(device, set)).nth(task).unwrap()
+}
+
+#[test]
+fn no_level_is_advised_that_another_task_of_the_service_lacks() {
+    let advised = |service: &str| {
+        let twice = ONE.replace("10_000", "10_000\nios = 2");
+        let lower = format!("{LOWER}{service}");
+        let other = lower.replace("\"b\"", "\"c\"");
+        advice(&card(""), &tasks(&format!("{twice}{lower}{other}")), 1).map(|change| change.what)
+    };
+    assert_eq!(advised(""), Some("level = 0".into()));
+    assert_eq!(advised("service = \"b.service\"\n"), None);
+}
+
+#[test]
+fn where_stalls_are_most_of_a_bound_no_change_is_advised() {
+    let more = "write = { base_ns = 1, per_kib_ns = 1, pause_kib = 65536, pause_ns = 7_000_000 }";
+    let writes = format!("{READS}\n{}", ONE.replace("read", "write"));
+    assert_eq!(advice(&card(more), &tasks(&writes), 0), None);
+}
+
 #[test]
 fn the_change_that_helps_most_is_found() {
     let (device, set) = (card(""), tasks(&format!("{READS}\n{ONE}{LOWER}")));
-    let best = changes(&device, &set, &found(&device, &set));
-    assert!(best[0].is_none(), "a request of a lower level blocks it, whatever the pieces");
-    let best = best[1].as_ref().unwrap();
+    let best = advice(&device, &set, 0);
+    assert!(best.is_none(), "a request of a lower level blocks it, whatever the pieces");
+    let best = advice(&device, &set, 1).unwrap();
     assert_eq!((best.what.as_str(), best.bound_ns), ("split_kib = 8", 356_000 + 132_000 + 116_000));
 }
 
@@ -328,7 +351,7 @@ fn changed_k2(knobs: &str) -> String {
 fn several_changes_are_advised_where_one_is_not_enough_and_the_deadline_holds_with_them() {
     let set = TaskSet::parse(&changed_k2("inflight_max = 2\nsplit_kib = 64")).unwrap();
     let device = card("");
-    let change = changes(&device, &set, &found(&device, &set)).remove(0).unwrap();
+    let change = advice(&device, &set, 0).unwrap();
     assert_eq!(change.what, "inflight_max = 1, split_kib = 16");
     assert!(change.meets);
     let changed = TaskSet::parse(&changed_k2("inflight_max = 1\nsplit_kib = 16")).unwrap();
@@ -342,7 +365,7 @@ fn knobs_and_a_higher_level_are_advised_together() {
     let urgent = LOWER.replace("10_000", "10_000\ndeadline_us = 600");
     let text = with_k2("inflight_max = 1\nsplit_kib = 64", &format!("{READS}\n{twice}{urgent}"));
     let (device, set) = (card(""), TaskSet::parse(&text).unwrap());
-    let change = changes(&device, &set, &found(&device, &set)).remove(1).unwrap();
+    let change = advice(&device, &set, 1).unwrap();
     assert_eq!((change.what.as_str(), change.meets), ("split_kib = 4, level = 0", true));
 }
 
@@ -350,7 +373,7 @@ fn knobs_and_a_higher_level_are_advised_together() {
 fn a_change_that_is_not_enough_says_so() {
     let urgent = ONE.replace("10_000", "10_000\ndeadline_us = 200");
     let (device, set) = (card(""), tasks(&format!("{READS}\n{urgent}")));
-    let change = changes(&device, &set, &found(&device, &set)).remove(0).unwrap();
+    let change = advice(&device, &set, 0).unwrap();
     // Two reads of 4 KiB.
     assert_eq!((change.what.as_str(), change.bound_ns), ("split_kib = 4", 232_000));
     assert!(!change.meets);
@@ -367,7 +390,7 @@ fn no_change_is_advised_with_which_another_task_misses_its_deadline() {
     let device = card("");
     let advised = |deadline_us: u64| {
         let set = three(deadline_us, 1);
-        changes(&device, &set, &found(&device, &set)).remove(1).map(|change| change.what)
+        advice(&device, &set, 1).map(|change| change.what)
     };
     let [now_us, with_us] =
         [1, 0].map(|level| bounds_us(&device, &three(10_000, level))[0].unwrap());

@@ -73,6 +73,90 @@ fn declarations_that_k2_rejects_are_refused() {
 }
 
 #[test]
+fn what_the_device_cannot_do_names_the_line_of_the_task_set() {
+    let error = |knobs: &str, text: &str, card: &Device| {
+        let text = with_k2(knobs, text);
+        let set = TaskSet::parse(&text).unwrap();
+        card.check_file(&set, &text).unwrap_err().to_string()
+    };
+    let cached = super::card("cache = { kib = 512 }");
+    let durable = TASK.replace("op = \"read\"", "op = \"write\"\ndurable = true");
+    let low = error("inflight_max = 1", &durable.replace("level = 0", "level = 3"), &cached);
+    assert!(low.starts_with("line 8: task a: durable = true, level = 3: must be level 0"), "{low}");
+    let several = error("inflight_max = 2", &durable, &cached);
+    assert!(several.starts_with("line 14: task a: durable = true, inflight_max = 2"), "{several}");
+    let short = error("inflight_max = 1\nrt_block_us = 115", TASK, &super::card(""));
+    assert!(short.starts_with("line 14: task a: rt_block_us = 115: must be at least"), "{short}");
+    let background = format!("background = {{ op = \"write\", kib = 4 }}\n{TASK}");
+    let unknown = error("inflight_max = 1", &background, &cached);
+    assert!(unknown.starts_with("line 3: background: durable = true: depends on"), "{unknown}");
+}
+
+#[test]
+fn a_task_that_relies_on_a_trace_is_refused_with_its_line() {
+    let text = with_k2("inflight_max = 1", &format!("{TASK}thread = \"x\"\n"));
+    let error = TaskSet::parse(&text).unwrap().check_cpu_stated(&text).unwrap_err().to_string();
+    assert!(error.starts_with("line 9: task a: thread = \"x\": needs --cpu-from"), "{error}");
+}
+
+#[test]
+fn two_levels_of_one_service_are_refused() {
+    let served = format!("{TASK}service = \"s.service\"\n");
+    let other = served.replace("\"a\"", "\"b\"").replace("level = 0", "level = 1");
+    let error = refused(&format!("{served}{other}"));
+    let wanted =
+        "line 14: task b: level = 1, but another task of s.service has 0: a service has one";
+    assert_eq!(error, wanted);
+}
+
+#[test]
+fn more_tags_than_a_queue_can_have_are_not_advised() {
+    let batch = TASK.replace("kib = 4", "kib = 4\nios = 9_000\nat_once = 9_000");
+    let error = refused(&format!("background = {{ op = \"read\", kib = 4 }}\n{batch}"));
+    assert!(error.contains("may need 9000 at once: state a smaller at_once"), "{error}");
+}
+
+/// The fixture without a table.
+fn profile_without(table: &str) -> Device {
+    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
+    let mut profile: toml::Table = profile.parse().unwrap();
+    profile.remove(table);
+    Device::parse(&profile.to_string()).unwrap()
+}
+
+#[test]
+fn a_bound_counts_no_discard_or_flush_that_was_not_measured() {
+    let refused = |device: &Device, background: &str| {
+        let text = format!("background = {{ op = \"read\", kib = 4, {background} }}\n{TASK}");
+        let set = TaskSet::parse(&with_k2("inflight_max = 1", &text)).unwrap();
+        device.check(&set).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let (discards, flushes) = ("discard_kib = 64", "flush_distance_us_min = 9_000");
+    let error = refused(&profile_without("erase"), discards);
+    assert!(error.contains("discard_kib = 64: must be 0, as ncemad has no [erase]"), "{error}");
+    assert_eq!(refused(&super::card(""), discards), "", "a spec has defaults");
+    let error = refused(&profile_without("write"), flushes);
+    assert!(error.contains("flush_distance_us_min = 9000: must be absent, as ncemad"), "{error}");
+    assert_eq!(refused(&profile_without("erase"), flushes), "", "it has no volatile cache");
+}
+
+#[test]
+fn a_pause_that_a_long_probe_met_a_few_times_has_a_bound() {
+    // 7 s, each 1.75 h.
+    let profile = std::fs::read_to_string("../probe/tests/profile.toml").unwrap();
+    let rare = profile
+        .replace(
+            "pause_kib = 4101\npause_ns = 2292100",
+            "pause_kib = 63_000_000\npause_ns = 7_000_000_000",
+        )
+        .replace(
+            "pause_kib_min = 3580\npause_ns_max = 2297000",
+            "pause_kib_min = 60_000_000\npause_ns_max = 7_000_000_000",
+        );
+    Device::parse(&rare).unwrap();
+}
+
+#[test]
 fn two_tasks_of_one_name_are_refused() {
     assert!(refused(&format!("{TASK}{TASK}")).contains("task a: name appears twice"));
 }
@@ -267,7 +351,13 @@ fn a_profile_that_contradicts_itself_is_refused_with_line_key_and_range() {
         ),
         ("beyond_ns = 0", "beyond_ns = -1", ["line 36", "must be 0 to 600000000000"]),
         ("base_ns = 113186", "base_ns = 1e5", ["line 12", "a whole number from 0 to"]),
-        ("period_us = 989211", "period_us = 1_000_000_001", ["line 28", "must be 0 to 1000000000"]),
+        (
+            "period_us = 989211",
+            "period_us = 86_400_000_001",
+            ["line 28", "must be 0 to 86400000000"],
+        ),
+        ("samples = 8281", "samples = -1", ["line 43", "-1 is out of range: must be 0 to 9223"]),
+        ("size_bytes = 63", "size_bytes = -63", ["line 64", "must be 0 to 9223"]),
         ("capacity_mib = 61035", "units = 17", ["line 9", "17 is out of range: must be 0 to 16"]),
     ] {
         let error = probed(from, to).unwrap_err();

@@ -42,7 +42,7 @@ proptest! {
         split_kib in 1_u64..128,
         block_us in prop::collection::vec(1_u64..80, 2),
     ) {
-        let found = candidates(&card(""), &set(&tasks, "", &[])).unwrap();
+        let found = candidates(&card(""), &set(&tasks, "", &[]), &mut || ()).unwrap();
         let best = pick(&found);
         if let Some(best) = best {
             prop_assert_eq!(cost(&best.set), Some(best.loss));
@@ -63,7 +63,8 @@ proptest! {
 #[test]
 fn a_short_deadline_is_declared_and_a_long_one_cuts_nothing() {
     let mode = |percent| {
-        let found = candidates(&card(""), &set(&[(0, 4, 10_000, percent)], "", &[])).unwrap();
+        let found =
+            candidates(&card(""), &set(&[(0, 4, 10_000, percent)], "", &[]), &mut || ()).unwrap();
         pick(&found).map(|best| best.mode)
     };
     assert_eq!(mode(100), Some(Mode::Whole));
@@ -72,10 +73,22 @@ fn a_short_deadline_is_declared_and_a_long_one_cuts_nothing() {
 }
 
 #[test]
+fn tasks_of_one_service_are_not_declared() {
+    let mut set = set(&[(0, 4, 10_000, 10), (0, 4, 10_000, 10)], "", &[]);
+    let modes = |set: &TaskSet| {
+        let found = candidates(&card(""), set, &mut || ()).unwrap();
+        found.iter().map(|candidate| candidate.mode).collect::<Vec<_>>()
+    };
+    assert!(modes(&set).contains(&Mode::Declared));
+    set.tasks.iter_mut().for_each(|task| task.service = Some("x.service".into()));
+    assert!(!modes(&set).contains(&Mode::Declared));
+}
+
+#[test]
 fn of_values_that_cost_the_same_the_longest_is_declared() {
     let mut set = set(&[(0, 4, 10_000, 100)], "", &[]);
     set.tasks[0].jitter_us = 0;
-    let found = candidates(&card(""), &set).unwrap();
+    let found = candidates(&card(""), &set, &mut || ()).unwrap();
     let declared = found.iter().find(|found| found.mode == Mode::Declared).unwrap();
     // The deadline: no command of the background takes as long.
     assert_eq!(declared.set.tasks[0].block_us, Some(10_000));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use steadyio_bound::device::{Device as Times, Probed};
-use steadyio_core::identity::Identity;
+use steadyio_core::identity::{Identity, Unique};
 
 /// Refuses the profile of another disk. One that does not say which disk it is of, and a spec of the
 /// lab, fit all.
@@ -60,8 +60,7 @@ pub fn check_limits(times: &Times, wanted_kb: Option<u64>, queue: &Path) -> anyh
 pub fn conditions(times: &Times, disk: &str, found: Option<&Identity>) -> String {
     let unique = found.and_then(|found| found.unique.as_ref());
     if let Some(unique) = unique {
-        let (kernel, value) = (names_like(disk), pattern(&unique.value));
-        return format!("KERNEL==\"{kernel}\", ATTRS{{{}}}==\"{value}\"", unique.attribute);
+        return numbered(disk, unique);
     }
     let model = times.probed().model;
     if found.is_some() || model.is_empty() {
@@ -69,6 +68,42 @@ pub fn conditions(times: &Times, disk: &str, found: Option<&Identity>) -> String
     }
     let attribute = if disk.starts_with("mmcblk") { "name" } else { "model" };
     format!("KERNEL==\"{disk}\", ATTRS{{{attribute}}}==\"{}\"", pattern(model))
+}
+
+/// The condition for a disk with a number, whatever its name is.
+fn numbered(disk: &str, unique: &Unique) -> String {
+    let (kernel, value) = (names_like(disk), pattern(&unique.value));
+    format!("KERNEL==\"{kernel}\", ATTRS{{{}}}==\"{value}\"", unique.attribute)
+}
+
+fn is_numbered(rule: &str) -> bool {
+    ["cid", "serial", "wwid"].iter().any(|name| rule.contains(&format!("ATTRS{{{name}}}==")))
+}
+
+/// Whether a rule is of another disk than these conditions: the names of two cards may have been
+/// swapped at a boot.
+pub fn is_of_another(rule: &str, conditions: &str) -> bool {
+    is_numbered(rule) && is_numbered(conditions) && !rule.contains(conditions)
+}
+
+/// The disk that a rule is of, which had the name `disk`. `block`: the folder of all disks. `None`:
+/// it is not there.
+pub fn disk_of(rule: &str, block: &Path, disk: &str) -> Option<String> {
+    let is_it = |name: &String| {
+        let unique = Identity::read(&block.join(name)).unique;
+        unique.is_some_and(|unique| rule.contains(&numbered(name, &unique)))
+    };
+    let is_whole = |name: &String| match name.strip_prefix("mmcblk") {
+        Some(number) => number.bytes().all(|byte| byte.is_ascii_digit()),
+        None => true,
+    };
+    let all = std::fs::read_dir(block).into_iter().flatten().flatten();
+    let all = all.filter_map(|entry| entry.file_name().into_string().ok()).filter(is_whole);
+    let found = [disk.to_string()].into_iter().chain(all);
+    match is_numbered(rule) {
+        true => found.into_iter().find(is_it),
+        false => Some(disk.into()).filter(|name: &String| block.join(name).exists()),
+    }
 }
 
 /// A node of the disk that is the same after a reboot, from udev: its name has the disk's number.
@@ -108,8 +143,6 @@ pub fn pattern(value: &str) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use steadyio_core::identity::Unique;
-
     use super::*;
 
     /// Of a card of 61035 MiB whose register is `abc`.
@@ -153,6 +186,24 @@ mod tests {
         assert_eq!(conditions(&profile(), "vda", Some(&unnumbered)), "KERNEL==\"vda\"");
         let image = conditions(&profile(), "mmcblk0", None);
         assert_eq!(image, "KERNEL==\"mmcblk0\", ATTRS{name}==\"NCEMAD\"");
+    }
+
+    #[test]
+    fn a_rule_is_of_the_card_with_its_number_whatever_its_name() {
+        let block = tempfile::tempdir().unwrap();
+        for (name, cid) in [("mmcblk0", "b"), ("mmcblk1boot0", "a"), ("mmcblk1", "a")] {
+            let device = block.path().join(name).join("device");
+            std::fs::create_dir_all(&device).unwrap();
+            std::fs::write(device.join("cid"), cid).unwrap();
+        }
+        let of = |cid: &str| conditions(&profile(), "mmcblk0", Some(&card("NCEMAD", cid)));
+        let now = |rule: &str| disk_of(rule, block.path(), "mmcblk0");
+        assert_eq!([now(&of("a")), now(&of("b"))].map(Option::unwrap), ["mmcblk1", "mmcblk0"]);
+        assert_eq!(now(&of("c")), None);
+        assert_eq!(now("KERNEL==\"mmcblk0\"").as_deref(), Some("mmcblk0"));
+        assert!(is_of_another(&of("a"), &of("b")) && !is_of_another(&of("a"), &of("a")));
+        let image = conditions(&profile(), "mmcblk0", None);
+        assert!(!is_of_another(&image, &of("a")), "an image's rule is of the model");
     }
 
     #[test]

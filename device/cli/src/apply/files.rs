@@ -81,8 +81,11 @@ fn drop_in(service: &Service) -> String {
     };
     let group =
         if start.needs_group { format!("SupplementaryGroups={GROUP}\n") } else { String::new() };
+    let device = if start.needs_device { "DeviceAllow=/dev/k2 rw\n" } else { "" };
     let (prefix, command) = (&start.prefix, &start.command);
-    format!("{unit}[Service]\n{priority}{group}ExecStart=\nExecStart={prefix}{with} {command}\n")
+    format!(
+        "{unit}[Service]\n{priority}{group}{device}ExecStart=\nExecStart={prefix}{with} {command}\n"
+    )
 }
 
 impl Files {

@@ -24,12 +24,13 @@ use steadyio_bound::tasks::{Task, TaskSet};
 use steadyio_core::device::Device;
 use steadyio_core::diagnostic;
 use steadyio_core::identity::Identity;
+use steadyio_core::kernel::Kernel;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{Attributes, Queue, knob_attribute};
 use steadyio_core::value::Value;
 
-use crate::bound::{percent, read};
-use crate::doctor::discarding;
+use crate::bound::{Progress, inputs, percent, read};
+use crate::doctor::{self, discarding};
 use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::power::power_states;
@@ -55,6 +56,8 @@ const TAGS_MIN: u64 = 16;
 const TAGS_WANTED: &str = "64";
 /// Where udev names disks by what no other has.
 const BY_ID: &str = "/dev/disk/by-id";
+/// k2's limit (`K2_RT_BLOCK_US_LIMIT`).
+const RT_BLOCK_US_MAX: i64 = 1_000_000;
 /// Sizes whose times look-ahead gets: its line goes through both.
 const MODEL_KIB: [u64; 2] = [4, 512];
 
@@ -77,7 +80,7 @@ pub struct Arguments {
     tasks: Option<PathBuf>,
     /// Use k2's look-ahead instead of TASKS: background blocks real-time for at most US
     /// microseconds. k2 gets the device times of PROFILE, and uses them from the first request on
-    #[arg(long, value_name = "US", conflicts_with_all = ["tasks", "remove"], value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    #[arg(long, value_name = "US", conflicts_with_all = ["tasks", "remove"], value_parser = clap::value_parser!(u32).range(1..=RT_BLOCK_US_MAX))]
     rt_block_us: Option<u32>,
     /// Disk, for example mmcblk0; with --root, of the system that the image is for
     #[arg(long, visible_alias = "device", value_name = "NAME")]
@@ -107,6 +110,13 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return remove(arguments, &files);
     }
     let Some((settings, services)) = settings(arguments)? else { return Ok(Status::Flawed) };
+    if card::is_of_another(&files.rule_text(), &settings.conditions) {
+        let name = &arguments.disk.name;
+        return Err(Failure::with(Status::Usage)(anyhow!(
+            "the rule for {name} is of another disk, which had this name before: remove it first \
+             (steady apply --remove --disk {name} --yes)"
+        )));
+    }
     let wanted = files.wanted(&settings, &services, knobs_before(arguments, &settings.knobs));
     print(&files::shown(&wanted))?;
     if !arguments.yes {
@@ -134,11 +144,14 @@ fn settings(arguments: &Arguments) -> Result<Option<(Settings, Services)>, Failu
         let settings = of_disk(arguments, &times, look_ahead(&times, rt_block_us), None);
         return Ok(Some((settings.map_err(Failure::with(Status::Usage))?, Services::new())));
     }
-    let times = read(profile, Times::parse).map_err(Failure::with(Status::Usage))?;
     let Some(tasks) = &arguments.tasks else { return Err(usage(anyhow!("tasks are needed"))) };
-    let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
-    times.check(&set).map_err(Failure::with(Status::Usage))?;
-    let mut services = services(&set).map_err(Failure::with(Status::Usage))?;
+    let (times, mut set) = inputs(profile, tasks, false)?;
+    if arguments.root.is_none() {
+        // The file, or the profile, may be of another kernel.
+        set.host.kernel = Some(Kernel::running().release);
+        times.check(&set).map_err(Failure::with(Status::Usage))?;
+    }
+    let mut services = services(&set);
     let set = with_knobs(&times, set);
     if let Some(text) = missed(&times, &set) {
         diagnostic!("steady: {text}; `steady bound` shows why. Nothing was changed");
@@ -157,7 +170,9 @@ fn settings(arguments: &Arguments) -> Result<Option<(Settings, Services)>, Failu
 /// The set, with declared tasks if they meet all deadlines and it states no other way to cut
 /// background.
 fn with_knobs(times: &Times, set: TaskSet) -> TaskSet {
-    let best = set.k2.is_open().then(|| search::declared(times, &set)).flatten();
+    let mut progress = Progress::new();
+    let tick = &mut || progress.next_choice();
+    let best = set.k2.is_open().then(|| search::declared(times, &set, tick)).flatten();
     let Some(best) = best.filter(|best| best.missed == 0) else { return set };
     diagnostic!(
         "steady: [k2] has neither rt_block_us nor split_kib: tasks are declared ({}), and about {} \
@@ -183,6 +198,13 @@ fn of_disk(
         let more_rules = power::rules_of_image(disk, times.probed().model);
         return Ok(Settings { knobs, conditions, power: Vec::new(), more_rules });
     }
+    let paths = doctor::paths(disk);
+    ensure!(
+        paths.is_empty(),
+        "{disk} passes its requests to {}, which udev does not see (nvme_core.multipath=N on the \
+         kernel's command line makes a disk of a drive with one path)",
+        paths.join(", ")
+    );
     let found = Identity::read(&dir);
     card::check(times, disk, &found, arguments.same_model)?;
     let queue = dir.join("queue");
@@ -237,9 +259,10 @@ fn declare(
     for (task, declaration) in set.tasks.iter().zip(declarations) {
         let Some(declaration) = declaration else { continue };
         let words = declaration.to_string().replace(' ', ",");
-        let with = format!("with --device {} --declare {words} --", node.display());
+        let with = |node: &str| format!("with --device {node} --declare {words} --");
         let service = task.service.as_ref().and_then(|name| Some((name, services.get_mut(name)?)));
         let Some((name, service)) = service else {
+            let with = with(&node.display().to_string());
             diagnostic!("steady: task {}: run it under `steady {with} PROGRAM`", task.name);
             continue;
         };
@@ -249,7 +272,8 @@ fn declare(
             task.name
         );
         let start = unit::exec_start(root, name, &own)?;
-        let with = format!("{} {with}", steady.display());
+        let [steady, node] = [&steady, &node].map(|path| unit::word(&path.display().to_string()));
+        let with = format!("{steady} {}", with(&node));
         service.declares = Some(Command { start, with, after: after.clone() });
     }
     Ok(declared::device_limits(times, set)?)
@@ -266,20 +290,10 @@ fn missed(times: &Times, set: &TaskSet) -> Option<String> {
     late.map(|(task, _)| format!("task {} may miss its deadline", task.name))
 }
 
-fn services(set: &TaskSet) -> anyhow::Result<Services> {
-    let mut services = Services::new();
-    for task in &set.tasks {
-        let Some(service) = &task.service else { continue };
-        let first = Service { level: task.level, declares: None };
-        let level = services.entry(service.clone()).or_insert(first).level;
-        ensure!(
-            level == task.level,
-            "task {}: level = {}, but another task of {service} has {level}: a service has one",
-            task.name,
-            task.level
-        );
-    }
-    Ok(services)
+fn services(set: &TaskSet) -> Services {
+    let of_task =
+        |task: &Task| Some((task.service.clone()?, Service { level: task.level, declares: None }));
+    set.tasks.iter().filter_map(of_task).collect()
 }
 
 /// Per level the shortest deadline of its tasks in us, or 0, as `iosched/rt_deadline_us` has them: a request that
@@ -397,10 +411,12 @@ fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
     // The files go last: they say what was before.
     let before = files.before();
     if arguments.root.is_none() {
-        if !before.is_empty() {
-            restore(&arguments.disk.name, &before).map_err(Failure::with(Status::Failed))?;
+        let rule = files.rule_text();
+        let disk = card::disk_of(&rule, Path::new("/sys/block"), &arguments.disk.name);
+        if let Some(disk) = disk.filter(|_| !before.is_empty()) {
+            restore(&disk, &before).map_err(Failure::with(Status::Failed))?;
         }
-        power::restore(&files.rule_text()).map_err(Failure::with(Status::Failed))?;
+        power::restore(&rule).map_err(Failure::with(Status::Failed))?;
     }
     files::remove(&kept).map_err(Failure::with(Status::Failed))?;
     tell_running(arguments, kept.iter().any(|path| files::is_drop_in(path)));

@@ -25,6 +25,8 @@ pub struct Start {
     pub command: String,
     /// It runs as a user who is in no group that may open `/dev/k2`.
     pub needs_group: bool,
+    /// Its devices are limited, so that it needs a line for `/dev/k2`.
+    pub needs_device: bool,
 }
 
 pub fn exec_start(root: &Path, service: &str, own: &str) -> anyhow::Result<Start> {
@@ -35,11 +37,18 @@ pub fn exec_start(root: &Path, service: &str, own: &str) -> anyhow::Result<Start
     for path in drop_ins(root, service, own) {
         unit.read(&fs::read_to_string(&path)?);
     }
-    let needs_group = !unit.user.is_empty() && unit.user != "root";
+    let user = match unit.dynamic_user {
+        true => "DynamicUser=yes".to_string(),
+        false => format!("User={}", unit.user),
+    };
+    let needs_group = unit.dynamic_user || !["", "root", "0"].contains(&unit.user.as_str());
     ensure!(
         !needs_group || has_group(root),
-        "{service}: User={} needs the group {GROUP} to open /dev/k2 (groupadd --system {GROUP})",
-        unit.user
+        "{service}: {user} needs the group {GROUP} to open /dev/k2 (groupadd --system {GROUP})"
+    );
+    ensure!(
+        !unit.private_devices,
+        "{service}: PrivateDevices=yes hides /dev/k2: set it to no to declare its task"
     );
     let [command] = &unit.commands[..] else {
         let count = unit.commands.len();
@@ -48,7 +57,15 @@ pub fn exec_start(root: &Path, service: &str, own: &str) -> anyhow::Result<Start
     let command_at = command.find(|c| !PREFIXES.contains(&c)).unwrap_or(command.len());
     let (before, command) = command.split_at(command_at);
     ensure!(!command.starts_with('@'), "{service}: ExecStart={command}: @ is not supported");
-    Ok(Start { prefix: before.into(), command: command.into(), needs_group })
+    let (prefix, command) = (before.into(), command.into());
+    Ok(Start { prefix, command, needs_group, needs_device: unit.device_policy })
+}
+
+/// A word of a command line, as systemd reads it (systemd.service(5), "Command lines").
+pub fn word(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._:@+=,-".contains(c);
+    if text.chars().all(is_plain) { escaped } else { format!("\"{escaped}\"") }
 }
 
 /// systemd's name of a node's unit (systemd-escape(1), `--path`): a service after it starts when udev
@@ -116,31 +133,80 @@ fn drop_ins(root: &Path, service: &str, own: &str) -> Vec<PathBuf> {
 struct Unit {
     commands: Vec<String>,
     user: String,
+    dynamic_user: bool,
+    private_devices: bool,
+    /// Only some devices can be opened.
+    device_policy: bool,
 }
 
 impl Unit {
     /// An empty value forgets those before.
     fn read(&mut self, text: &str) {
-        let mut section = "";
-        let joined = text.replace("\\\n", " ");
-        for line in joined.lines().map(str::trim) {
+        let mut section = String::new();
+        let is_yes = |value: &str| ["1", "yes", "y", "true", "t", "on"].contains(&value);
+        for line in lines(text) {
             if line.starts_with('[') {
                 section = line;
+                continue;
             }
             let Some((key, value)) = line.split_once('=') else { continue };
-            match (section, key.trim_end(), value.trim_start()) {
+            match (section.as_str(), key.trim_end(), value.trim()) {
                 ("[Service]", "ExecStart", "") => self.commands.clear(),
                 ("[Service]", "ExecStart", command) => self.commands.push(command.into()),
                 ("[Service]", "User", user) => self.user = user.into(),
+                ("[Service]", "DynamicUser", value) => self.dynamic_user = is_yes(value),
+                ("[Service]", "PrivateDevices", value) => self.private_devices = is_yes(value),
+                ("[Service]", "DevicePolicy", value) => {
+                    self.device_policy = ["strict", "closed"].contains(&value);
+                }
+                ("[Service]", "DeviceAllow", value) => self.device_policy |= !value.is_empty(),
                 _ => {}
             }
         }
     }
 }
 
+/// The lines of a unit, without comments. A backslash at its end joins a line with the next one that
+/// is no comment.
+fn lines(text: &str) -> Vec<String> {
+    let (mut found, mut joined) = (Vec::new(), String::new());
+    for line in text.lines().map(str::trim_start) {
+        if line.starts_with(['#', ';']) {
+            continue;
+        }
+        let backslashes = line.chars().rev().take_while(|c| *c == '\\').count();
+        if backslashes % 2 == 1 {
+            joined += &format!("{} ", &line[..line.len() - 1]);
+        } else {
+            found.push((std::mem::take(&mut joined) + line).trim_end().to_string());
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn comments_are_no_part_of_a_command() {
+        let mut unit = Unit::default();
+        unit.read(
+            "[Service]\n# ExecStart=/old \\\nExecStart=/usr/bin/arm \\\n  # --slow\n ; more\n  --fast\n",
+        );
+        assert_eq!(unit.commands, ["/usr/bin/arm  --fast"]);
+    }
+
+    #[test]
+    fn words_are_quoted_as_systemd_reads_them() {
+        for (text, quoted) in [
+            ("/usr/bin/steady", "/usr/bin/steady"),
+            ("/opt/my tools/steady", "\"/opt/my tools/steady\""),
+            ("/dev/disk/by-id/usb-A\\x20B%1", "\"/dev/disk/by-id/usb-A\\\\x20B%%1\""),
+        ] {
+            assert_eq!(word(text), quoted);
+        }
+    }
 
     #[test]
     fn a_node_has_the_unit_that_systemd_escape_says() {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady probe --compare`: which times of two profiles differ.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
 use serde_json::json;
+use steadyio_bound::BoundError;
+use steadyio_bound::device::Device;
 use steadyio_probe::compare::{Comparison, Row, compare};
 use steadyio_probe::profile::Profile;
 
+use crate::bound;
 use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::table::align;
@@ -26,9 +27,10 @@ pub fn run(old: &Path, new: &Path, json: bool) -> Result<Status, Failure> {
 
 /// Called by `--verdict`, too.
 pub fn read(path: &Path) -> anyhow::Result<Profile> {
-    let name = || path.display().to_string();
-    let text = fs::read_to_string(path).with_context(name)?;
-    Profile::parse(&text).map_err(|error| anyhow!(error)).with_context(name)
+    bound::read(path, |text| {
+        Device::check_ranges(text)?;
+        Profile::parse(text).map_err(BoundError)
+    })
 }
 
 fn document(found: &Comparison) -> String {

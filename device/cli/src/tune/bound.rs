@@ -13,7 +13,7 @@ use steadyio_bound::tasks::TaskSet;
 use toml_edit::{DocumentMut, Item, TableLike, Value, value};
 
 use crate::bench::record_file;
-use crate::bound::{Report, inputs, percent};
+use crate::bound::{Progress, Report, inputs, percent};
 use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::table::align;
@@ -28,9 +28,10 @@ pub fn run(
     out: Option<&Path>,
     is_json: bool,
 ) -> Result<Status, Failure> {
-    let (profile, set) = inputs(device, tasks)?;
-    set.check_cpu_stated().map_err(Failure::with(Status::Usage))?;
-    let found = candidates(&profile, &set).map_err(Failure::with(Status::Usage))?;
+    let (profile, set) = inputs(device, tasks, false)?;
+    let mut progress = Progress::new();
+    let found = candidates(&profile, &set, &mut || progress.next_choice());
+    let found = found.map_err(Failure::with(Status::Usage))?;
     let Some(best) = pick(&found) else {
         print(&if is_json { json_text(&found, None) } else { table(&found, None) })?;
         return Ok(Status::Flawed);

@@ -131,12 +131,45 @@ fn a_service_of_a_user_gets_the_group_that_may_open_k2() {
 }
 
 #[test]
+fn a_service_of_a_dynamic_user_and_one_with_few_devices_can_open_k2() {
+    let image = Image::new();
+    let tasks = image.tasks("a", "a");
+    let lines = "DynamicUser=yes\nDevicePolicy=closed\nExecStart=/usr/bin/arm\n";
+    image.unit("arm", lines);
+    fs::create_dir_all(image.path("etc")).unwrap();
+    fs::write(image.path("etc/group"), "steadyio:x:990:\n").unwrap();
+    assert_eq!(image.apply(&[CARD, &tasks, "--yes"]).status.code(), Some(0));
+    let drop_in = text(&image.path(DROP_IN));
+    let lines = "\nSupplementaryGroups=steadyio\nDeviceAllow=/dev/k2 rw\nExecStart=\n";
+    assert!(drop_in.contains(lines), "{drop_in}");
+}
+
+#[test]
+fn a_task_whose_computing_time_only_a_trace_has_is_refused() {
+    let image = Image::new();
+    let tasks = image.tasks("name = \"log\"", "name = \"log\"\nthread = \"log\"");
+    let output = image.apply(&[CARD, &tasks, "--yes"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("task log: thread = \"log\": needs --cpu-from"), "{said}");
+}
+
+#[test]
+fn look_ahead_has_the_range_of_k2() {
+    let image = Image::new();
+    assert_eq!(image.apply(&[CARD, "--rt-block-us", "1000000"]).status.code(), Some(0));
+    assert_eq!(image.apply(&[CARD, "--rt-block-us", "1000001"]).status.code(), Some(2));
+}
+
+#[test]
 fn a_service_that_cannot_declare_its_task_changes_nothing() {
     for (lines, reason) in [
         ("", "arm.service: has 0 ExecStart=, must be one"),
         ("ExecStart=/a\nExecStart=/b\n", "arm.service: has 2 ExecStart="),
         ("ExecStart=@/a b\n", "arm.service: ExecStart=@/a b: @ is not supported"),
         ("User=robot\nExecStart=/a\n", "arm.service: User=robot needs the group steadyio"),
+        ("DynamicUser=1\nExecStart=/a\n", "arm.service: DynamicUser=yes needs the group steadyio"),
+        ("PrivateDevices=true\nExecStart=/a\n", "arm.service: PrivateDevices=yes hides /dev/k2"),
     ] {
         let image = Image::new();
         let tasks = image.tasks("a", "a");

@@ -165,12 +165,19 @@ fn what_a_task_computes_is_the_largest_of_a_trace_and_the_output_says_what_it_re
 #[test]
 fn a_trace_that_does_not_tell_what_a_task_computes_ends_with_2() {
     let good = trace("joints", &cpu(120), 0);
+    let mut endless = cpu(120);
+    endless["max_ns"] = u64::MAX.into();
     for (record, task, says) in [
         (&trace("other", &cpu(120), 0), "", "thread joints did no I/O in the trace, only other"),
         (&trace("joints", &cpu(99), 0), "", "task joints: 99 jobs of thread joints are too few"),
         (&trace("joints", &cpu(199), 0), "ios = 2", "task joints: 99 jobs of thread joints"),
         (&trace("joints", &Value::Null, 0), "", "CPU times of thread joints are unknown"),
         (&trace("joints", &cpu(120), 3), "", "3 events were lost"),
+        (
+            &trace("joints", &endless, 0),
+            "",
+            "max_ns = 18446744073709551615 of thread joints: must be",
+        ),
         (&json!({ "schema": "x" }), "", "not a record of steady trace --json"),
         (&good, "cpu_us = 7", "every task of robot has cpu_us"),
         (&good, "cpu_us = 7\nthread = \"joints\"", "cpu_us = 7 and thread = \"joints\": only one"),

@@ -112,6 +112,44 @@ fn a_rate_is_unknown_if_only_the_shortest_times_of_the_profile_hold_it() {
 }
 
 #[test]
+fn a_page_asks_for_no_duration_that_a_probe_refuses() {
+    let with = |seconds: u64, count: u64| {
+        let seen = format!(
+            "seconds = {seconds}\ndisturbed = 0\nbeyond_ns = 5_000_000\nbeyond_count = {count}\n\
+             longer_ppm_max = 361.7\n"
+        );
+        let own = "seconds = 20\ndisturbed = 0\nbeyond_ns = 0\nbeyond_count = 0\nlonger_ppm_max = 361.7\n";
+        assert!(profile().contains(own));
+        judged(&profile().replace(own, &seen), &["--rate", "50"]).1
+    };
+    for (page, part) in [
+        (with(20, 1), "; --duration 200s would meet enough of them to tell how often they come"),
+        (with(43_200, 5), "; not even --duration 12h would meet enough of them"),
+        (
+            with(20, 50),
+            "50 times in 20 s a write took up to 5 ms longer than these times allow, and a bound counts one of them",
+        ),
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[test]
+fn a_hostile_profile_has_no_verdict_but_an_error_with_line_and_range() {
+    for (from, to, says) in [
+        ("base_ns = 306700", "base_ns = 9_000_000_000_000_000_000", "line 19"),
+        ("longest_ns = 10755800", "longest_ns = -1", "must be 0 to 600000000000"),
+    ] {
+        let (status, said) = judged(&profile().replace(from, to), &["--rate", "50"]);
+        assert!(status == Some(2) && said.contains(says), "{said}");
+    }
+    let huge = "max_sectors_kb = 9_000_000_000_000_000";
+    let huge = profile().replace("max_sectors_kb = 512", huge);
+    let (status, page) = judged(&huge, &["--rate", "50"]);
+    assert!(status == Some(0) && page.contains("holds 50 KiB/s with two blocks"), "{page}");
+}
+
+#[test]
 fn the_reference_page_shows_what_a_verdict_prints() {
     let page = std::fs::read_to_string(format!("{ROOT}/docs/reference/steady-probe.md")).unwrap();
     let (_, block) = page.split_once("```\n$ steady probe --verdict ").unwrap();

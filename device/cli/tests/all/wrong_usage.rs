@@ -36,7 +36,7 @@ const APPLY_AND_BOUND: &[Wrong] = &[
     ("apply", 2, &["--disk <NAME>", "<PROFILE>", "<TASKS>"]),
     ("apply /no/file t --disk mmcblk79", 2, &["/no/file: No such file"]),
     ("apply garbage t --disk mmcblk79", 2, &["garbage", "line 1"]),
-    ("apply p --rt-block-us 0 --disk mmcblk79", 2, &["'0'", "--rt-block-us", "1..=3600000"]),
+    ("apply p --rt-block-us 0 --disk mmcblk79", 2, &["'0'", "--rt-block-us", "1..=1000000"]),
     ("apply p --rt-block-us x --disk mmcblk79", 2, &["'x'", "--rt-block-us", "a whole number"]),
     ("apply p --rt-block-us= --disk mmcblk79", 2, &["--rt-block-us", "a whole number"]),
     ("apply --remove", 2, &["--disk <NAME>"]),
