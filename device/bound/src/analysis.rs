@@ -164,16 +164,37 @@ impl<'a> Load<'a> {
         let first = |task: &Task| below.filter(|_| task.level > level_max);
         let mut found: Bounds = self.set.tasks.iter().map(first).collect();
         let order = self.order(level_max);
+        // For each task, the step that computed its bound last, and the one that changed it.
+        let (mut computed, mut changed) = (vec![0; found.len()], vec![0; found.len()]);
+        let mut step = 0;
         for _ in 0..rounds_max {
-            let before = found.clone();
-            for index in &order {
-                found[*index] = self.job(*index, &found).map(|terms| terms.sum());
+            let first = step;
+            for &index in &order {
+                step += 1;
+                let is_new = |other: usize| changed[other] > computed[index];
+                if computed[index] > 0 && !self.depends_on(index).any(is_new) {
+                    continue;
+                }
+                let bound_ns = self.job(index, &found).map(|terms| terms.sum());
+                computed[index] = step;
+                if found[index] != bound_ns {
+                    (found[index], changed[index]) = (bound_ns, step);
+                }
             }
-            if found == before {
+            if changed.iter().all(|at| *at <= first) {
                 break;
             }
         }
         found
+    }
+
+    /// The tasks whose bounds a task's depends on.
+    fn depends_on(&self, index: usize) -> impl Iterator<Item = usize> {
+        let level = self.set.tasks[index].level;
+        let below = self.blockers[level as usize].tasks.iter().map(|(other, _)| *other);
+        let above = (0..self.set.tasks.len())
+            .filter(move |other| *other != index && self.set.tasks[*other].level <= level);
+        above.chain(below)
     }
 
     /// Whether tasks up to a level may depend on bounds of tasks below it.
