@@ -266,7 +266,7 @@ impl Survey {
         }
     }
 
-    /// Counts the losses of a place. What is elsewhere is not lost.
+    /// Counts the losses of a place. Messages that another place has are not lost.
     fn audit<'a>(
         &mut self,
         place: &Path,

@@ -25,9 +25,9 @@ use steadyio_store::store::Store;
 use crate::exit::{Failure, Status};
 use crate::output::print_done;
 
-const HELP: &str = "Exit status: 0 success; 1 failure or rejection (nothing was changed, except that \
-an error of the device may leave the contents from before or after); 2 usage error; 3 damage found \
-(check, repair --check); 130 interrupted (the store is unchanged).";
+const HELP: &str = "Exit status: 0 success; 1 failure or rejection (nothing was changed, or perhaps \
+all after an error of the device); 2 usage error; 3 damage found (check, repair --check); 130 \
+interrupted (nothing was changed).";
 
 /// Store data in numbered, contiguous extents of a device, without a file system
 ///

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The exit status says what was changed, where standard output cannot say it.
+//! The exit status tells of a change even if standard output is full.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;

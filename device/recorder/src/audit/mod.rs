@@ -259,7 +259,7 @@ fn loss(place: String, messages: u64, at_most: bool, piece: Option<&Piece<'_>>) 
     (messages > 0).then_some(loss)
 }
 
-/// What is known besides the lives in the pool.
+/// Facts besides the lives in the pool.
 struct Around<'a> {
     any_missing: bool,
     manifest: Option<&'a Manifest>,

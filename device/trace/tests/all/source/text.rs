@@ -377,7 +377,7 @@ fn what_is_not_text_is_a_problem_of_its_line() {
     let long = "x".repeat(3 << 20);
     let text = format!("{good}a\0b\n{good}{long}\n{good}{}", good.trim_end());
     let (events, problems) = read(Ftrace, &text);
-    // Other lines may be missing in what is too long.
+    // A line that is too long may hide others.
     let lost = EventKind::Lost { count: 0, since_ns: Some(1_000_001_000) };
     let what = events.iter().map(|event| event.what);
     let end = EventKind::LockEnd;
