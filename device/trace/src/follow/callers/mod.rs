@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use super::sink::{Key, Share, Sink};
 use crate::event::{Call, Event, EventKind, Extent, Kind, Switch};
 use crate::io::{Io, Origin, Processes};
-use uring::reap_from_memory;
 use workers::Pool;
 
 #[derive(Debug)]
@@ -141,7 +140,7 @@ impl Callers {
         let pids: Vec<u32> = self.calls.keys().copied().collect();
         pids.into_iter().for_each(|pid| self.end_fault(pid, sink));
         let threads = std::mem::take(&mut self.threads);
-        threads.into_values().for_each(|thread| reap_from_memory(thread, sink));
+        threads.into_values().for_each(|thread| Callers::reap_from_memory(thread, sink));
     }
 
     /// A thread starts another. An earlier one of that number has ended, perhaps in the middle of
@@ -157,7 +156,7 @@ impl Callers {
         }
         let new = Caller { born: true, ..Caller::default() };
         if let Some(old) = self.threads.insert(pid, new) {
-            reap_from_memory(old, sink);
+            Callers::reap_from_memory(old, sink);
         }
         self.processes.start(by, pid, same_process);
     }

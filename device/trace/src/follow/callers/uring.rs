@@ -162,14 +162,14 @@ impl Callers {
         thread.unreaped = open;
         served.into_iter().for_each(|key| sink.end_io(key, event.time_ns));
     }
-}
 
-/// Ends the operations of a thread that no call reaped. They were reaped from the ring in memory
-/// when they completed.
-pub(super) fn reap_from_memory(thread: Caller, sink: &mut Sink) {
-    for key in thread.unreaped {
-        if let Some(completed_ns) = sink.ios.get(&key).and_then(|io| io.completed_ns) {
-            sink.end_io(key, completed_ns);
+    /// Ends the operations of a thread that no call reaped. They were reaped from the ring in memory
+    /// when they completed.
+    pub(super) fn reap_from_memory(thread: Caller, sink: &mut Sink) {
+        for key in thread.unreaped {
+            if let Some(completed_ns) = sink.ios.get(&key).and_then(|io| io.completed_ns) {
+                sink.end_io(key, completed_ns);
+            }
         }
     }
 }
