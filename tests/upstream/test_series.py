@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from trees import RELEASE, SERIES, SIGNER, cached_tree, make_series, run, signed_off
+from trees import RELEASE, SERIES, SIGNER, make_series, run, signed_off, source_tree
 
 sys.path.insert(0, str(SERIES.parent))
 import series as kernel_series  # noqa: E402
@@ -24,7 +24,7 @@ def small_tree(folder: Path) -> Path:
     """The files of the tree that the series changes, in a repository."""
     for name in ("Makefile", *kernel_series.CHANGED):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(cached_tree() / name, folder / name)
+        shutil.copyfile(source_tree() / name, folder / name)
     run(["git", "init", "--quiet"], folder)
     run(["git", "add", "--all"], folder)
     run(["git", "commit", "--quiet", "--message", "tree"], folder)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from steady_lab.kernels.source import packaged_source
+from steady_lab.kernels.source import find_source
 from steady_lab.paths import PROJECT
 
 SERIES = PROJECT / "kernel" / "upstream" / "series.py"
@@ -23,12 +23,9 @@ def signed_off(patch: pytest.MonkeyPatch) -> None:
     patch.setenv("GIT_CONFIG_COUNT", "2")
 
 
-def cached_tree() -> Path:
-    """The tree in the cache; the test is skipped if no kernel of this release was compiled here."""
-    tree = packaged_source(RELEASE).tree
-    if not (tree / "Makefile").is_file():
-        pytest.skip(f"no kernel {RELEASE} was compiled here, so its source is not in the cache")
-    return tree
+def source_tree() -> Path:
+    """The release's source, unpacked into the cache."""
+    return find_source(release=RELEASE).tree
 
 
 def make_series(tree: Path, out: Path) -> list[Path]:
