@@ -80,7 +80,7 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Whether it is a block device, or a character device that programs write to like one.
+/// Whether it is a block device, or a character device that holds data.
 fn is_storage(file: &Metadata) -> bool {
     let (kind, number) = (file.file_type(), file.rdev());
     let link = format!("/sys/dev/char/{}:{}/subsystem", major(number), minor(number));

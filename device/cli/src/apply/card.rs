@@ -80,13 +80,13 @@ fn is_numbered(rule: &str) -> bool {
     ["cid", "serial", "wwid"].iter().any(|name| rule.contains(&format!("ATTRS{{{name}}}==")))
 }
 
-/// Whether a rule is of another disk than these conditions: the names of two cards may have been
+/// Whether a rule is for another disk than these conditions: the names of two cards may have been
 /// swapped at a boot.
 pub fn is_of_another(rule: &str, conditions: &str) -> bool {
     is_numbered(rule) && is_numbered(conditions) && !rule.contains(conditions)
 }
 
-/// The disk that a rule is of, which had the name `disk`. `block`: the folder of all disks. `None`:
+/// The disk of a rule, which had the name `disk`. `block`: the folder of all disks. `None`:
 /// it is not there.
 pub fn disk_of(rule: &str, block: &Path, disk: &str) -> Option<String> {
     let is_it = |name: &String| {

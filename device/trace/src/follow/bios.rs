@@ -290,7 +290,7 @@ impl Bios {
         })
     }
 
-    /// Drops the bios of a thread that has submitted all of them: the rest led to no request. If
+    /// Drops the bios of a thread that has submitted all of its bios: they led to no request. If
     /// allocations have no events, only those are known to be over that went to a device below.
     pub fn drop_pending(&mut self, pid: u32, sink: &mut Sink) {
         let (over, kept): (Vec<Bio>, Vec<Bio>) = match self.pending.remove(&pid) {

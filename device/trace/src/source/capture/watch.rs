@@ -109,7 +109,7 @@ impl Watch {
 
     fn take_entry(&mut self, entry: Entry, cpu: u32) -> Option<Slow> {
         let Entry::Record { time_ns, data, .. } = entry else {
-            // What began before may have ended unseen.
+            // A request that began before may have ended unseen.
             self.unpaired.clear();
             return None;
         };
