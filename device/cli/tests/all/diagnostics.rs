@@ -3,8 +3,8 @@
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
@@ -17,7 +17,7 @@ use steadyio_recorder::stream::encode::{HEAD, begin_frame, record_frame, topic_f
 use steadyio_testing::Sysfs;
 use steadyio_testing::recording::messages;
 
-use crate::record::input::topic;
+use crate::record::input::{connect, topic, wait_for_close};
 
 /// What standard error may be, with what keeps it so.
 fn unwritable() -> Vec<(&'static str, Stdio, Option<OwnedFd>)> {
@@ -176,20 +176,20 @@ fn a_rejected_producer_ends_nobody_elses_recording() {
         let child = steady(dir, &[&RECORD[..], &more].concat()).stderr(stderr).spawn().unwrap();
         let pid = Pid::from_child(&child);
         wait_for(&dir.join("s"));
-        let mut good = UnixStream::connect(dir.join("s")).unwrap();
+        let mut good = connect(&dir.join("s"));
         let record = |time, data: &[u8]| record_frame(1, time, data).unwrap();
         let begin =
             [HEAD.to_vec(), topic_frame(1, &topic("/good")).unwrap(), begin_frame()].concat();
         good.write_all(&[begin, record(1, b"first")].concat()).unwrap();
         for _ in 0..3 {
-            let mut bad = UnixStream::connect(dir.join("s")).unwrap();
+            let mut bad = connect(&dir.join("s"));
             let _ = bad.write_all(b"hello\nhello\nhello\n");
             // Until it is rejected.
             let _ = bad.read(&mut [0; 10]);
         }
         good.write_all(&record(2, b"second")).unwrap();
-        drop(good);
-        sleep(Duration::from_millis(100));
+        good.shutdown(Shutdown::Write).unwrap();
+        wait_for_close(&good);
         kill_process(pid, Signal::INT).unwrap();
         assert_eq!(end(child, what).status.code(), Some(3), "{what}");
         let recorded = messages(&dir.join("r"));

@@ -15,6 +15,7 @@ use serde_json::Value;
 use steadyio_recorder::stream::encode::{HEAD, begin_frame, record_frame, topic_frame};
 use steadyio_recorder::stream::frames::Topic;
 
+use super::input::connect;
 use crate::common::{stderr, valid_json};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -55,7 +56,9 @@ impl Recording {
         let topics = (0..topics).flat_map(|number| topic_frame(number, &topic(number)).unwrap());
         let stream = [HEAD.to_vec(), topics.collect(), begin_frame()].concat();
         child.stdin.as_mut().unwrap().write_all(&stream).unwrap();
-        Recording { dir, child }
+        let recording = Recording { dir, child };
+        drop(connect(&recording.socket()));
+        recording
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -94,19 +97,11 @@ impl Recording {
 }
 
 fn status(socket: &Path, arguments: &[&str]) -> Output {
-    wait_for(socket);
     steady(&["status", "--control"]).arg(socket).args(arguments).output().unwrap()
 }
 
-fn wait_for(socket: &Path) {
-    let started = Instant::now();
-    while !socket.exists() && started.elapsed() < LONG {
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn exchange(socket: &Path, request: &[u8]) -> Value {
-    let mut stream = UnixStream::connect(socket).unwrap();
+    let mut stream = connect(socket);
     stream.write_all(request).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = String::new();
@@ -156,7 +151,7 @@ fn whoever_sends_nothing_is_told_the_status_and_whoever_sends_nonsense_what_is_w
         assert!(answer["error"].as_str().unwrap().starts_with("no such request: "), "{answer}");
     }
     // Longer than a request may be.
-    let mut stream = UnixStream::connect(&socket).unwrap();
+    let mut stream = connect(&socket);
     let _ = stream.write_all(&[b'x'; 10_000]);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -171,7 +166,7 @@ fn clients_that_do_not_read_or_say_anything_delay_neither_records_nor_other_clie
     let mut recording = Recording::start(2_000, &[]);
     recording.status();
     let client = |number: u32| {
-        let mut stream = UnixStream::connect(recording.socket()).unwrap();
+        let mut stream = connect(&recording.socket());
         if number % 2 == 0 {
             stream.write_all(b"\n").unwrap();
         }

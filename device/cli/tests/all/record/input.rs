@@ -211,7 +211,8 @@ fn a_stream_that_goes_wrong_ends_the_recording_with_what_came_before() {
     }
 }
 
-fn connect(socket: &Path) -> UnixStream {
+/// Connects once somebody listens, which is a moment after the socket is there.
+pub fn connect(socket: &Path) -> UnixStream {
     let started = Instant::now();
     loop {
         match UnixStream::connect(socket) {
@@ -223,7 +224,7 @@ fn connect(socket: &Path) -> UnixStream {
 }
 
 /// Waits until the other side has closed.
-fn wait_for_close(mut stream: &UnixStream) {
+pub fn wait_for_close(mut stream: &UnixStream) {
     let _ = std::io::copy(&mut stream, &mut std::io::sink());
 }
 
