@@ -21,6 +21,7 @@ use steadyio_recorder::config::{ChannelConfig, LateRoom, RecorderConfig, Retenti
 use steadyio_recorder::mcap::files::{examine_file, recover_file};
 use steadyio_recorder::mcap::private::{BlockKind, BlockRecord};
 use steadyio_recorder::pool::Recorder;
+use steadyio_testing::cases;
 use steadyio_testing::recording::segments;
 
 const RECORD_BYTES: usize = 4_000;
@@ -338,7 +339,7 @@ fn too_many_bytes_of_latched_topics_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(12), ..ProptestConfig::default() })]
     // Whenever the power fails: what was durable is in the newest segment with messages.
     #[test]
     fn after_a_power_cut_the_newest_segment_has_it(count in 1u64..500, at in 0u64..300) {

@@ -25,6 +25,7 @@ use steadyio_recorder::config::{ChannelConfig, RECORD_KEY, RecorderConfig, Reten
 use steadyio_recorder::incident::{Incident, KeptSegment};
 use steadyio_recorder::mcap::files::{audited, examine_file, recordings, recover_segment};
 use steadyio_recorder::pool::Recorder;
+use steadyio_testing::cases;
 use steadyio_testing::recording::segments;
 use tempfile::TempDir;
 
@@ -427,7 +428,7 @@ fn a_message_that_should_be_metadata_and_is_not_is_counted() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default()
+        cases: cases(64), failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default()
     })]
 
     #[test]

@@ -21,6 +21,7 @@ use steadyio_export::survey::Survey;
 use steadyio_recorder::config::{ChannelConfig, LateRoom, RecorderConfig, Retention};
 use steadyio_recorder::pool::Recorder;
 use steadyio_recorder::pool::flush::Flushed;
+use steadyio_testing::cases;
 
 const RECORD_BYTES: usize = 4_000;
 
@@ -89,7 +90,7 @@ fn times_ns(file: &[u8]) -> Vec<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(12), ..ProptestConfig::default() })]
     // Of any disorder: with enough memory in order, without it complete.
     #[test]
     fn all_messages_come_out(jitter in 1u64..100_000, seed in any::<u64>()) {

@@ -30,6 +30,11 @@ pub use json::valid_json;
 pub use skips::{is_root, skip};
 pub use sysfs::Sysfs;
 
+/// How many inputs a random test tries: `usual`, or `PROPTEST_CASES`, as `make soak` sets it.
+pub fn cases(usual: u32) -> u32 {
+    env::var("PROPTEST_CASES").map_or(usual, |said| said.parse().expect("PROPTEST_CASES: a number"))
+}
+
 /// Waits until no other test, of this run or another, uses this name. The caller owns the name
 /// while the file lives.
 pub fn alone_on_this_machine(name: &str) -> File {

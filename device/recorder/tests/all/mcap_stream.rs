@@ -10,6 +10,7 @@ use mcap::{Attachment, Compression, WriteOptions, Writer};
 use proptest::prelude::*;
 use steadyio_recorder::stream::framing::{Place, Problem, StreamItem};
 use steadyio_recorder::stream::mcap::McapStream;
+use steadyio_testing::cases;
 
 const MAGIC: &[u8] = b"\x89MCAP0\r\n";
 const RECORD_BYTES_MAX: u32 = 1 << 20;
@@ -257,7 +258,7 @@ fn damage() -> impl Strategy<Value = (usize, u8, usize, u8)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(600), ..ProptestConfig::default() })]
     // Whatever happens to a file: no panic, and all messages in front of the damage are there.
     #[test]
     fn damage_costs_nothing_in_front_of_it(

@@ -510,7 +510,7 @@ fn any_fault() -> impl Strategy<Value = Fault> {
 /// Random schedules; `make soak` runs many more of them.
 fn schedules() -> ProptestConfig {
     let cases = std::env::var("STEADY_FAULT_SCHEDULES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig { cases: cases.unwrap_or(12), max_shrink_iters: 20, ..ProptestConfig::default() }
+    ProptestConfig { cases: cases.unwrap_or(6), max_shrink_iters: 20, ..ProptestConfig::default() }
 }
 
 proptest! {

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proptest::prelude::*;
+use steadyio_testing::cases;
 
 use super::*;
 use crate::mcap::files::FilesError;
@@ -185,7 +186,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(24), ..ProptestConfig::default() })]
     #[test]
     fn no_life_of_an_incident_is_overwritten_and_one_segment_is_always_free(steps in steps()) {
         let dir = tempfile::tempdir().unwrap();
