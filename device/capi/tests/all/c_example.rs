@@ -2,9 +2,12 @@
 //! The C example, built as its first lines say against an installed library, and a C++ program;
 //! and what they recorded.
 
+use std::env;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use rustix::fs::{FlockOperation, flock};
 use steadyio_testing::recording::messages;
 
 const EXAMPLE: &str = "examples/record.c";
@@ -17,12 +20,16 @@ pub fn run(command: &mut Command) -> Output {
     output
 }
 
+/// Installs the libraries that cargo built for this test.
 pub fn install(prefix: &Path) {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    // Where cargo built this test, so that nothing is built twice.
-    let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let program = env::current_exe().unwrap();
+    let built = program.parent().unwrap();
+    // A build that runs meanwhile may write them again.
+    let cargo = File::open(built.join("../.cargo-lock")).unwrap();
+    flock(&cargo, FlockOperation::LockShared).unwrap();
     let mut script = Command::new(repository.join("scripts/install-capi"));
-    run(script.args(["--debug", "--prefix"]).arg(prefix).env("CARGO_TARGET_DIR", target_dir));
+    run(script.arg("--built").arg(built).arg("--prefix").arg(prefix));
 }
 
 pub fn pkg_config(prefix: &Path, arguments: &[&str]) -> Vec<String> {
