@@ -122,7 +122,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if IS_CACHE_USED:
         for index, item in enumerate(items):
             if item.parent and verdicts.is_kept(item):
-                items[index] = verdicts.KeptTest.from_parent(item.parent, name=item.name)
+                kept = verdicts.KeptTest.from_parent(item.parent, name=item.name)
+                kept.own_markers = item.own_markers
+                items[index] = kept
     order.longest_first(items)
 
 

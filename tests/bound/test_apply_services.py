@@ -18,6 +18,7 @@ pytestmark = pytest.mark.reads(*SOURCES)
 HERE = Path(__file__).parent
 
 
+@pytest.mark.nightly("what udev and systemd make of files that are as test_apply.py wants them")
 @guest.needs_qemu
 def test_a_disk_and_a_service_are_set_up_by_the_system(work: Path) -> None:
     archive = work / "services.tar"

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.reads("lab", "kernel", "experiments", "docs")
 NONE_READS = ("half full", "sequential read", 0)
 
 
+@pytest.mark.nightly("a change of an SSD that test_ssd_bounds.py does not show")
 def test_the_record_has_what_the_drives_give() -> None:
     build()
     recorded = read_tables(RECORD)

@@ -20,6 +20,7 @@ from steady_lab.tree import unpacked
 from verdicts import WITHOUT_STEADY
 
 pytestmark = pytest.mark.reads(*WITHOUT_STEADY)
+builds_a_wheel = pytest.mark.nightly("a wheel that lacks a file")
 
 
 def installed_lab(folder: Path, *options: str | Path) -> Path:
@@ -36,6 +37,7 @@ def installed_lab(folder: Path, *options: str | Path) -> Path:
     return environment / "bin" / "steady-lab"
 
 
+@builds_a_wheel
 def test_the_lab_boots_a_kernel_with_k2_from_its_wheel(work: Path, base_kernel: LabKernel) -> None:
     lab, cache = installed_lab(work), cache_without("tree", work)
     command = ["boot", "--device", "experiments/devices/test-plain.toml", "--"]
@@ -66,6 +68,7 @@ def test_a_tree_is_unpacked_once_per_content(work: Path) -> None:
     assert sorted((work / "trees").iterdir()) == sorted(places[:2])
 
 
+@builds_a_wheel
 def test_the_lab_is_packed_from_a_tarball_below_another_repository(work: Path) -> None:
     outer, project = work / "outer", work / "outer" / "steadyio"
     project.mkdir(parents=True)

@@ -31,6 +31,8 @@ from verdicts import SOURCES
 
 pytestmark = pytest.mark.reads(*SOURCES)
 
+boots_on_dask = pytest.mark.nightly("a boot on a worker of Dask that differs from one here")
+
 FOUR_BOOTS = Path(__file__).parent / "four-boots.toml"
 FOREVER = ["sh", "-c", "while sleep 1; do :; done"]
 
@@ -69,6 +71,7 @@ def on_dask(dask: Cluster, boot: FigureBoot, board: BootBoard | None = None) -> 
         make_executor(1).run([boot], board or BootBoard([boot], 1, StringIO()))
 
 
+@boots_on_dask
 def test_a_boot_that_fails_says_how_to_replay_it(
     dask: Cluster, base_kernel: LabKernel, work: Path
 ) -> None:
@@ -77,6 +80,7 @@ def test_a_boot_that_fails_says_how_to_replay_it(
         on_dask(dask, boot_of(base_kernel, work, ["false"]))
 
 
+@boots_on_dask
 def test_a_large_input_arrives_and_its_changes_stay_there(
     dask: Cluster, base_kernel: LabKernel, work: Path
 ) -> None:
@@ -98,6 +102,7 @@ def test_a_large_input_arrives_and_its_changes_stay_there(
     assert (given.folder / "large").read_bytes() == large
 
 
+@boots_on_dask
 def test_ctrl_c_ends_the_guests(dask: Cluster, base_kernel: LabKernel, work: Path) -> None:
     boot = boot_of(base_kernel, work, FOREVER)
     with pytest.raises(KeyboardInterrupt):
@@ -105,12 +110,14 @@ def test_ctrl_c_ends_the_guests(dask: Cluster, base_kernel: LabKernel, work: Pat
     wait_until("no guest runs", lambda: not any(worker.boots() for worker in dask.workers))
 
 
+@boots_on_dask
 def test_as_many_boots_at_a_time_as_threads(dask: Cluster) -> None:
     with executor_on(dask.address) as make_executor:
         assert make_executor(7).jobs == 2
 
 
 # The last, for it leaves one worker.
+@boots_on_dask
 def test_a_killed_worker_changes_no_byte(
     dask: Cluster, base_kernel: LabKernel, tmp_path: Path
 ) -> None:
