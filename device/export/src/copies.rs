@@ -9,9 +9,19 @@ use std::path::{Path, PathBuf};
 use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::layout::ALIGN_BYTES;
+use steadyio_recorder::mcap::names::{is_unused, named};
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::reading::{Found, Readable, read};
 use steadyio_recorder::mcap::recover::RecoverError;
+
+/// Opens a segment under its present name. A recorder renames a segment when it gets its first
+/// record.
+pub(crate) fn open(path: &Path) -> io::Result<(File, PathBuf)> {
+    File::open(path).map(|file| (file, path.into())).or_else(|error| {
+        let other = named(path, is_unused(path));
+        File::open(&other).map(|file| (file, other)).map_err(|_| error)
+    })
+}
 
 /// Opens a segment again; None if it has begun another life.
 pub(crate) fn open_again(
@@ -19,10 +29,9 @@ pub(crate) fn open_again(
     life: &Life,
     copies: &[PathBuf],
 ) -> Result<Option<(File, Box<Readable>)>, RecoverError> {
-    let file = match File::open(path) {
-        // A recorder has renamed it.
+    let file = match open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
+        opened => opened?.0,
     };
     Ok(match read_with(&file, copies)? {
         Found::Messages(found) if found.life.identity == life.identity => Some((file, found)),

@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ use steadyio_recorder::audit::{self, Loss, manifest};
 use steadyio_recorder::incident::Incident;
 use steadyio_recorder::mcap::files::{FilesError, WIPED, distinct, examine_file};
 use steadyio_recorder::mcap::index::BlockSpan;
-use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment, is_unused, named};
+use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment, is_unused};
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::reading::{Found, Readable, read};
 
-use crate::copies::open_again;
+use crate::copies::{open, open_again};
 use crate::selection::Selection;
 
 /// A segment with messages.
@@ -157,15 +157,6 @@ fn in_pool(path: &Path) -> bool {
 /// Whether this is the list of segments.
 pub(crate) fn is_list(path: &Path) -> bool {
     path.file_name().is_some_and(manifest::is_list)
-}
-
-/// Opens a segment under its present name. A recorder renames a segment when it gets its first
-/// record.
-fn open(path: &Path) -> io::Result<(File, PathBuf)> {
-    File::open(path).map(|file| (file, path.into())).or_else(|error| {
-        let other = named(path, is_unused(path));
-        File::open(&other).map(|file| (file, other)).map_err(|_| error)
-    })
 }
 
 /// Whether a loss may be of segments that incidents keep. If it may be of others, too, it is an

@@ -19,6 +19,7 @@ use steadyio_export::selection::Selection;
 use steadyio_export::summary::Summary;
 use steadyio_export::survey::Survey;
 use steadyio_recorder::config::{ChannelConfig, LateRoom, RecorderConfig, Retention};
+use steadyio_recorder::mcap::names::named;
 use steadyio_recorder::pool::Recorder;
 use steadyio_recorder::pool::flush::Flushed;
 use steadyio_testing::cases;
@@ -176,6 +177,20 @@ fn a_channel_that_was_added_is_exported_while_the_recorder_runs() {
     assert_eq!(times_ns(&file), [1, 2]);
     let topics: Vec<&str> = summary.channels.iter().map(|one| one.topic.as_str()).collect();
     assert_eq!(topics, ["/a", "/late"]);
+}
+
+#[test]
+fn a_segment_that_a_recorder_renames_meanwhile_is_exported() {
+    let dir = tempfile::tempdir().unwrap();
+    record(dir.path(), 0..10);
+    let recorded = dir.path().join("segment-00000.mcap");
+    let unused = named(&recorded, false);
+    std::fs::rename(&recorded, &unused).unwrap();
+    let survey = survey(dir.path());
+    std::fs::rename(&unused, &recorded).unwrap();
+    let (summary, file) = export(&survey, HELD_BYTES_MAX).unwrap();
+    assert_eq!(times_ns(&file), (0..10).collect::<Vec<_>>());
+    assert!(!summary.damage.is_any(), "{:?}", summary.damage);
 }
 
 #[test]
