@@ -42,11 +42,19 @@ class Setting:
     patch: pytest.MonkeyPatch
     given: str = "given\n"
 
-    def boot(self) -> BootResult:
+    def prepare(self) -> None:
         shutil.rmtree(self.request.work, ignore_errors=True)
         self.request.work.mkdir()
         (self.request.work / "given").write_text(self.given)
+
+    def boot(self) -> BootResult:
+        self.prepare()
         return self.target.boot(self.request)
+
+    def key(self) -> str:
+        """Of all that is known before the start."""
+        self.prepare()
+        return kept_boots._key(self.target.identity(self.request), self.request.work)
 
     def ran(self) -> bool:
         """Boot as a test does that passes; say whether the guest ran."""
@@ -124,10 +132,12 @@ def work_file(setting: Setting) -> None:
     setting.given = "Given\n"
 
 
-CHANGES = {
+READ_BY_THE_GUEST = {
     "a file of the clone": one_byte_of("data"),
     "a file that was missing": one_byte_of("missing"),
     "a name in a folder that was listed": one_byte_of("names/new"),
+}
+KNOWN_BEFORE = {
     "code of the lab": one_byte_of("lab.py"),
     "the kernel": other_kernel,
     "a file of the work folder": work_file,
@@ -146,13 +156,22 @@ CHANGES = {
 }
 
 
-def test_a_boot_runs_again_after_any_change(setting: Setting) -> None:
+def test_a_boot_runs_again_after_a_change_of_what_the_guest_has_read(setting: Setting) -> None:
     assert setting.ran()
     assert not setting.ran()
-    for what, change in CHANGES.items():
+    for what, change in READ_BY_THE_GUEST.items():
         change(setting)
         assert setting.ran(), f"{what} has changed, and the boot was replayed"
         assert not setting.ran()
+
+
+def test_any_change_before_the_start_gives_another_key(setting: Setting) -> None:
+    keys = [setting.key()]
+    assert setting.key() == keys[0]
+    for what, change in KNOWN_BEFORE.items():
+        change(setting)
+        assert setting.key() not in keys, f"{what} has changed, and the boot would be replayed"
+        keys.append(setting.key())
 
 
 def test_a_replayed_boot_leaves_what_the_guest_left(setting: Setting) -> None:
@@ -174,6 +193,12 @@ def test_a_boot_of_a_test_that_failed_is_not_replayed(setting: Setting) -> None:
     kept_boots.begin(setting.folder)
     setting.boot()
     kept_boots.settle(setting.folder, passed=False)
+    assert setting.ran()
+
+
+def test_a_boot_with_another_key_runs(setting: Setting) -> None:
+    assert setting.ran()
+    work_file(setting)
     assert setting.ran()
 
 

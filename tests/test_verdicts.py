@@ -24,7 +24,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".gitignore").write_text("/build/\n")
     (tmp_path / "packages").write_text("chromium 1\n")
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    for name in ("key_of", "_tracked", "_kept"):
+    for name in ("key_of", "_hash", "_tracked", "_kept"):
         # The session's own go on with what they know.
         monkeypatch.setattr(verdicts, name, cache(getattr(verdicts, name).__wrapped__))
     monkeypatch.setattr(verdicts, "PROJECT", tmp_path)
@@ -35,6 +35,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def key(*folders: str) -> str:
     verdicts.key_of.cache_clear()
+    verdicts._hash.cache_clear()
     verdicts._tracked.cache_clear()
     return verdicts.key_of(FILE, folders or ("device", "lab"))
 

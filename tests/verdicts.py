@@ -93,6 +93,7 @@ def keep(passed: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
     The name of a crate's tests is its manifest's path (rust_part.py).
     """
     key_of.cache_clear()
+    _hash.cache_clear()
     _tracked.cache_clear()
     _kept.cache_clear()
     kept = _kept()
@@ -211,7 +212,11 @@ def _is_fixed(line: str) -> bool:
 
 
 def _content(path: str) -> str:
-    place = PROJECT / path
+    return _hash(PROJECT / path)
+
+
+@cache
+def _hash(place: Path) -> str:
     return sha256_file(place) if place.is_file() else "missing"
 
 
