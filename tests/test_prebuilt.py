@@ -18,6 +18,7 @@ from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT, cache_dir
 from steady_lab.root.cargo import SOURCE_SUFFIXES, build_steady, build_steady_guest, programs_part
 
 pytestmark = pytest.mark.reads("lab", "kernel", "device")
+packs = pytest.mark.nightly("an archive of compiled kernels that lacks something")
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,7 @@ def other_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return other
 
 
+@packs
 def test_an_empty_cache_gets_what_the_clone_would_compile(
     packed: Path, other_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +63,7 @@ def test_an_empty_cache_gets_what_the_clone_would_compile(
     assert kernel.linux.stat().st_mtime_ns == before
 
 
+@packs
 def test_an_interrupted_build_is_replaced(packed: Path, other_cache: Path) -> None:
     tree = kernel_folder(packaged_source("6.1"), "base")
     tree.mkdir(parents=True)
@@ -87,6 +90,7 @@ def test_a_file_with_other_names_is_refused(tmp_path: Path, other_cache: Path, n
         unpack_matching(archive(tmp_path, name), MODULES)
 
 
+@packs
 def test_a_file_that_is_cut_off_leaves_no_kernel(
     packed: Path, tmp_path: Path, other_cache: Path
 ) -> None:

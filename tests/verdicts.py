@@ -180,7 +180,13 @@ def _is_shared(path: str) -> bool:
 
 
 def _is_in(path: str, names: tuple[str, ...]) -> bool:
-    return any(path == name or path.startswith(f"{name}/") for name in names)
+    return not _places(path).isdisjoint(names)
+
+
+@cache
+def _places(path: str) -> frozenset[str]:
+    """Return the path and the folders that it is in."""
+    return frozenset([path, *map(str, Path(path).parents)])
 
 
 def _file(nodeid: str) -> str:

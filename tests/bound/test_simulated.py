@@ -27,7 +27,7 @@ from verdicts import SOURCES
 pytestmark = pytest.mark.reads(*SOURCES)
 
 # Sets of each kind. scripts/soak runs more.
-SETS = int(os.environ.get("STEADY_SIMULATED_SETS", "60"))
+SETS = int(os.environ.get("STEADY_SIMULATED_SETS", "40"))
 # Their tasks differ in period by up to three orders of magnitude, which takes long.
 HOSTILE_TRIALS = 4
 FIRST = int(os.environ.get("STEADY_BOUND_SEED", "1"))

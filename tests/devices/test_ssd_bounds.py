@@ -10,7 +10,13 @@ pytestmark = pytest.mark.reads("lab", "kernel", "experiments", "docs")
 
 
 @pytest.mark.parametrize(
-    ("state", "operation"), [("half full", "random read"), ("full", "random write")]
+    ("state", "operation"),
+    [
+        ("half full", "random read"),
+        pytest.param(
+            "full", "random write", marks=pytest.mark.nightly("a change of garbage collection")
+        ),
+    ],
 )
 def test_the_record_has_what_k2_and_fixed_numbers_give(state: str, operation: str) -> None:
     build()

@@ -215,6 +215,7 @@ def test_pictures_are_small_and_well_formed() -> None:
             assert f">{variant.title}</text>" in text
 
 
+@pytest.mark.nightly("a picture that depends on the machine")
 def test_pictures_do_not_depend_on_settings_of_the_machine(tmp_path: Path) -> None:
     (tmp_path / "matplotlibrc").write_text("font.size: 22\nfont.family: serif\n")
     other = {"HOME": str(tmp_path), "MPLCONFIGDIR": str(tmp_path), "LANG": "de_DE.UTF-8"}
