@@ -43,6 +43,7 @@ fn a_damaged_block_costs_itself_and_is_told_when_the_next_recording_starts() {
         append(&recorder, &mut channels, 4);
         wait_until_durable(&recorder);
     }
+    wait_until_named(dir.path());
     let crashed = tempfile::tempdir().unwrap();
     for path in segments(dir.path()) {
         fs::copy(&path, crashed.path().join(path.file_name().unwrap())).unwrap();
@@ -216,6 +217,7 @@ fn no_recovery_changes_a_segment_in_use_under_another_name() {
     let (mut recorder, mut channels) = Recorder::start(&config(dir.path()), &mut |_| ()).unwrap();
     append(&recorder, &mut channels, 10);
     wait_until_durable(&recorder);
+    wait_until_named(dir.path());
     let segment = dir.path().join("segment-00000.mcap");
     let elsewhere = tempfile::tempdir().unwrap();
     let (hard, soft) = (elsewhere.path().join("hard.mcap"), elsewhere.path().join("soft.mcap"));

@@ -122,6 +122,13 @@ fn wait_until_durable(recorder: &Recorder) {
     }
 }
 
+/// Waits until the first segment has its name, which it gets a moment after its first record.
+fn wait_until_named(dir: &Path) {
+    while !dir.join("segment-00000.mcap").exists() {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn late_channel(topic: &str) -> ChannelConfig {
     let schema = Schema { name: topic.into(), encoding: "text".into(), data: vec![b's'; 500] };
     ChannelConfig { schema: Some(schema), ..channel(topic) }
@@ -135,6 +142,7 @@ fn crashed(dir: &Path) -> tempfile::TempDir {
 /// The same with damage in the segments that were recorded to.
 fn crashed_with(dir: &Path, damage: impl Fn(&mut [u8])) -> tempfile::TempDir {
     let crashed = tempfile::tempdir().unwrap();
+    wait_until_named(dir);
     for path in segments(dir) {
         let copy = crashed.path().join(path.file_name().unwrap());
         let mut bytes = fs::read(&path).unwrap();

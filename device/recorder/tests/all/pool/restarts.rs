@@ -254,6 +254,7 @@ fn the_segment_in_use_that_is_removed_is_counted() {
     let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
     append(&recorder, &mut channels, 10);
     wait_until_durable(&recorder);
+    wait_until_named(dir.path());
     fs::remove_file(dir.path().join("segment-00000.mcap")).unwrap();
     recorder.finish().unwrap();
     assert_eq!(recorder.meters().missing_messages.load(Ordering::Relaxed), 10);
