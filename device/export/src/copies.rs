@@ -14,13 +14,16 @@ use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::reading::{Found, Readable, read};
 use steadyio_recorder::mcap::recover::RecoverError;
 
-/// Opens a segment under its present name. A recorder renames a segment when it gets its first
+/// Opens a segment under its present name. A recorder renames a segment a moment after its first
 /// record.
 pub(crate) fn open(path: &Path) -> io::Result<(File, PathBuf)> {
-    File::open(path).map(|file| (file, path.into())).or_else(|error| {
-        let other = named(path, is_unused(path));
-        File::open(&other).map(|file| (file, other)).map_err(|_| error)
-    })
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let other = named(path, is_unused(path));
+            Ok((File::open(&other)?, other))
+        }
+        opened => Ok((opened?, path.into())),
+    }
 }
 
 /// Opens a segment again; None if it has begun another life.

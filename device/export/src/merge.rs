@@ -23,7 +23,7 @@ use steadyio_recorder::mcap::reading::{MessageInBlock, Readable, life, messages,
 use steadyio_recorder::mcap::recover::RecoverError;
 use steadyio_recorder::mcap::sectors::Sectors;
 
-use crate::copies::open_again;
+use crate::copies::{open, open_again};
 use crate::latched::{Latched, LatchedMessage, standing};
 use crate::selection::Selection;
 use crate::summary::Missing;
@@ -376,14 +376,14 @@ impl Merge {
         if !matches!(&self.open[at], Some(Open { file: None, .. })) {
             return Ok(());
         }
-        let mut file = File::open(&self.segments[at].path);
+        let mut file = open(&self.segments[at].path);
         if file.as_ref().is_err_and(is_too_many) {
             self.close_files();
-            file = File::open(&self.segments[at].path);
+            file = open(&self.segments[at].path);
         }
         let file = match file {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            opened => Some(opened?),
+            opened => Some(opened?.0),
         };
         if let Some(open) = &mut self.open[at] {
             open.file = file;

@@ -3,13 +3,13 @@
 //! prints it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 
 use serde::Serialize;
 use steadyio_recorder::incident::Incident;
 use steadyio_recorder::mcap::reading::{Found, Readable, read};
 
+use crate::copies::open;
 use crate::selection::Selection;
 use crate::summary::{Damage, Missing, RecordingSummary, Recordings};
 use crate::survey::{Segment, Survey, is_list};
@@ -108,9 +108,9 @@ impl Overview {
 impl Sums {
     /// Adds a segment. If a recorder has begun another life of it, the new life counts.
     fn add(&mut self, segment: &Segment) -> io::Result<()> {
-        let file = match File::open(&segment.path) {
+        let file = match open(&segment.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            opened => opened?,
+            opened => opened?.0,
         };
         let named = |error| io::Error::other(format!("{}: {error}", segment.path.display()));
         let Found::Messages(found) = read(&file).map_err(named)? else { return Ok(()) };

@@ -15,6 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_export::export::{Compression, Export, ExportError};
 use steadyio_export::merge::HELD_BYTES_MAX;
+use steadyio_export::overview::Overview;
 use steadyio_export::selection::Selection;
 use steadyio_export::summary::Summary;
 use steadyio_export::survey::Survey;
@@ -191,6 +192,7 @@ fn a_segment_that_a_recorder_renames_meanwhile_is_exported() {
     let (summary, file) = export(&survey, HELD_BYTES_MAX).unwrap();
     assert_eq!(times_ns(&file), (0..10).collect::<Vec<_>>());
     assert!(!summary.damage.is_any(), "{:?}", summary.damage);
+    assert_eq!(Overview::of(&survey, &[]).unwrap().messages, 10);
 }
 
 #[test]
