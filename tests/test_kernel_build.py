@@ -169,7 +169,7 @@ def interrupted_build(source: Path, cache: Path, until_objects: int) -> dict[Pat
     return compiled(cache)
 
 
-@pytest.mark.nightly("an interrupted build of a kernel that starts anew")
+@pytest.mark.nightly("an interrupted build of a kernel that starts from scratch")
 def test_interrupted_build_goes_on_where_it_was(no_kernels: Path) -> None:
     source = find_source().tree
     first = interrupted_build(source, no_kernels, until_objects=5)
