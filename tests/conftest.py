@@ -23,6 +23,7 @@ from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.source import find_source
 from steady_lab.paths import BUILD
 from steady_lab.targets import kept_boots
+from time_limit import time_limit
 
 # A shell starts background jobs with SIGINT ignored, and so would be every program started here;
 # tests that press Ctrl-C need it as it is in a terminal.
@@ -137,8 +138,8 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """See to it that a test whose verdict is kept names what it reads."""
-    with verdicts.watched(item):
+    """See to it that the test ends, and names what it reads if its verdict is kept."""
+    with time_limit(), verdicts.watched(item):
         return (yield)
 
 
