@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from linked_cache import cache_without
-from releases import RELEASES
+from releases import MODULE_RELEASES
 from steady_lab.errors import LabError
 from steady_lab.kernels import build as kernel_build
 from steady_lab.kernels import source as kernel_source
@@ -231,7 +231,7 @@ def test_a_build_that_was_killed_starts_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("module", [K2, CHARIO], ids=lambda module: module.name)
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", MODULE_RELEASES)
 def test_modules_build_for_32_bits_without_64_bit_divisions(release: str, module: Module) -> None:
     """Which a 32-bit kernel has no function for."""
     built = build_module(build_kernel(find_source(release=release), BITS32), module)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from releases import LAB_RELEASE
+from releases import LAB_RELEASE, guest_kernel
 from steady_lab.paths import GUEST_PROJECT
 from steady_lab.search.judge import bound_document, bound_of_an_io, bounds
 from steady_lab.search.sets import TaskSet, random_card, random_set, toml
@@ -83,7 +83,9 @@ def run(work: Path, card: Path, sets: list[TaskSet], release: str = LAB_RELEASE)
         (work / f"{made.name}.workload.toml").write_text(toml(made.workload), encoding="utf-8")
     commands = [command(work, card, made) for made in sets]
     script = "\n".join([OWN_CGROUP, *commands])
-    result = uml(release).boot(BootRequest(["sh", "-c", script], work, card, timeout_s=3600))
+    result = guest_kernel(release).boot(
+        BootRequest(["sh", "-c", script], work, card, timeout_s=3600)
+    )
     assert result.exit_status == 0, result.output[-3000:]
 
 

@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+from releases import guest_kernel
 from steady_lab.devices.spec import load_device
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
-from steady_lab.targets.uml import uml
 from steady_lab.toml_table import load_toml
 
 CARDS = PROJECT / "experiments" / "devices"
@@ -51,7 +51,7 @@ def probed(
         environment={"STEADY": STEADY, "WHERE": place, "LENGTH": length},
         card_image=image,
     )
-    result = uml(release).boot(request)
+    result = guest_kernel(release).boot(request)
     assert result.exit_status == 0, result.output[-3000:]
     return load_toml(work / "profile.toml")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from kernel_scripts import build_helpers, helpers_folder
+from releases import guest_kernel
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
-from steady_lab.targets.uml import uml
 from steady_lab.toml_table import load_toml
 
 DEVICES = PROJECT / "experiments" / "devices"
@@ -55,7 +55,7 @@ def test_the_commands_of_the_guide_set_a_card_up_for_deadlines_that_hold(
         },
         card_image="card.img",
     )
-    result = uml(RELEASE).boot(request)
+    result = guest_kernel(RELEASE).boot(request)
     assert result.exit_status == 0, result.output
     longest_ns, bound_ns = map(
         int, re.findall(rf"^{name}: (\d+) ns of (\d+)$", result.output, re.MULTILINE)[0]

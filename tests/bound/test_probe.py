@@ -35,6 +35,7 @@ def test_a_probe_finds_what_the_card_was_given(card: str, work: Path) -> None:
         assert seen["beyond_count"] == 0 and seen["beyond_ns"] < HOST_NS, seen
 
 
+@pytest.mark.nightly("wrong times of a card whose units work on one command at once")
 def test_bounds_hold_on_a_card_whose_units_work_on_one_command_at_once(work: Path) -> None:
     card = small("emmc-hs400-sige5", work)
     profile = probed(card, work)

@@ -13,9 +13,9 @@ from steady_lab.search.sets import task_set
 RUNS = [
     ("test-cache-fua", "ext4", "6.12"),
     ("test-slow-sd", "f2fs", "6.1"),
-    ("foresee-ncemad9d-cqe", "f2fs", "6.12"),
 ]
 MORE_RUNS = [
+    ("foresee-ncemad9d-cqe", "f2fs", "6.12"),
     ("test-cache-fua", "ext4", "6.1"),
     ("test-cache-fua", "f2fs", "6.1"),
     ("test-cache-fua", "f2fs", "6.12"),

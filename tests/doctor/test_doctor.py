@@ -81,6 +81,7 @@ def test_a_finding_is_provoked_and_gone_after_its_fix(
     assert {name: findings(work / f"{name}.json") for name in records} == records
 
 
+@pytest.mark.nightly("writeback throttling, which the lab's kernels lack, left on")
 @guest.needs_qemu
 def test_writeback_throttling_is_found_and_turned_off(work: Path) -> None:
     result = guest.run(PROJECT / "tests" / "doctor" / "throttled.sh", "6.12", work, ["nvme"])

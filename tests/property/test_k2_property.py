@@ -15,7 +15,7 @@ import kernel_scripts
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from releases import RELEASES
+from releases import MODULE_RELEASES
 from steady_lab.paths import GUEST_PROJECT
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
@@ -94,7 +94,7 @@ def check_stream(stream: dict[str, Any], release: str, work: Path) -> None:
     assert model.counts.get("k2_dispatch", 0) > 50, "the stream did not reach k2"
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", MODULE_RELEASES)
 def test_k2_keeps_to_the_model(release: str, work: Path) -> None:
     if "K2_STREAM" in os.environ:
         check_stream(json.loads(os.environ["K2_STREAM"]), release, work)

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from releases import LAB_RELEASE, RELEASES
+from releases import LAB_RELEASE, RELEASES, guest_kernel
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
-from steady_lab.targets.uml import uml
 
 DEVICES = PROJECT / "experiments" / "devices"
 
@@ -20,7 +19,7 @@ def run(script: str, device: str, work: Path, release: str = LAB_RELEASE) -> Non
     environment = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
     command = ["sh", f"{GUEST_PROJECT}/tests/watch/{script}"]
     request = BootRequest(command, work, DEVICES / device, environment=environment)
-    result = uml(release).boot(request)
+    result = guest_kernel(release).boot(request)
     assert result.exit_status == 0, result.output[-3000:]
 
 
