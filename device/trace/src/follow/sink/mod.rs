@@ -16,7 +16,7 @@ pub(super) use results::{Ambiguity, Results};
 use super::seen::Seen;
 use crate::event::{Call, Comm};
 use crate::io::{Io, Origin};
-use open_io::{OpenKind, Work};
+use open_io::OpenKind;
 use results::Part;
 
 /// A bio's claim on its request.
@@ -43,22 +43,27 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    pub fn change(&mut self, key: Key, change: impl FnOnce(&mut OpenIo)) {
-        if let Some(io) = self.ios.get_mut(&key) {
+    /// Changes an I/O or commit, if it is known and in progress.
+    pub fn change(&mut self, key: impl Into<Option<Key>>, change: impl FnOnce(&mut OpenIo)) {
+        if let Some(io) = key.into().and_then(|key| self.ios.get_mut(&key)) {
             change(io);
         }
     }
 
     pub fn begin_io(&mut self, io: Io) -> Key {
+        self.begin(OpenKind::Io, io)
+    }
+
+    fn begin(&mut self, kind: OpenKind, io: Io) -> Key {
         self.next += 1;
-        self.ios.insert(self.next, OpenIo { io, ..OpenIo::default() });
+        self.ios.insert(self.next, OpenIo { io, kind, ..OpenIo::default() });
         self.next
     }
 
     /// Whether the next call reaps the I/O: an event showed its completion, or all its requests
     /// have completed.
     pub fn is_served(&self, key: Key) -> bool {
-        let served = |io: &OpenIo| io.work.held == 0 || io.completed_ns.is_some();
+        let served = |io: &OpenIo| io.held == 0 || io.completed_ns.is_some();
         self.ios.get(&key).is_some_and(served)
     }
 
@@ -71,12 +76,10 @@ impl Sink {
     /// Creates a placeholder for requests of one of `candidates`. They are not reported until the
     /// owner is known.
     pub fn begin_placeholder(&mut self, who: (u32, Comm), now_ns: u64, candidates: &[Key]) -> Key {
-        let key = self.begin_io(Io::begin(Call::IoUringEnter, who, now_ns));
-        self.change(key, |io| io.kind = OpenKind::Placeholder);
         for candidate in candidates {
             self.change(*candidate, |io| io.placeholders += 1);
         }
-        key
+        self.begin(OpenKind::Placeholder, Io::begin(Call::IoUringEnter, who, now_ns))
     }
 
     /// Excludes `key` from the owners of a placeholder, or gives up all of `key`.
@@ -94,15 +97,15 @@ impl Sink {
     }
 
     fn hand_to_owner(&mut self, placeholder: Key) {
-        let Some(io) = self.ios.get(&placeholder).filter(|io| io.work.held == 0) else { return };
+        let Some(io) = self.ios.get(&placeholder).filter(|io| io.held == 0) else { return };
         let OpenKind::PlaceholderOf(owner) = io.kind else { return };
         let Some(placeholder) = self.ios.remove(&placeholder) else { return };
-        if let Some(OpenIo { work, .. }) = self.ios.get_mut(&owner) {
-            work.broken |= placeholder.work.broken;
-            work.parts.extend(placeholder.work.parts);
-            work.parts.sort_by_key(|part| part.request);
-            work.parts.dedup_by(|part, known| known.is_joined_by(part));
-        }
+        self.change(owner, |io| {
+            io.broken |= placeholder.broken;
+            io.parts.extend(placeholder.parts);
+            io.parts.sort_by_key(|part| part.request);
+            io.parts.dedup_by(|part, known| known.is_joined_by(part));
+        });
         self.rule_out(owner);
     }
 
@@ -116,16 +119,14 @@ impl Sink {
         let Some(io) = self.ios.get_mut(&key).filter(|io| io.asked()) else {
             return drop(self.ios.remove(&key));
         };
-        (io.work.broken, io.io.fd) = (true, None);
+        (io.broken, io.io.fd) = (true, None);
         io.commits.clear();
         let entered_ns = io.io.entered_ns;
         self.end_io(key, entered_ns);
     }
 
     pub fn begin_commit(&mut self, begun_ns: u64) -> Key {
-        let key = self.begin_io(Io { entered_ns: begun_ns, ..Io::default() });
-        self.change(key, |io| io.kind = OpenKind::Commit);
-        key
+        self.begin(OpenKind::Commit, Io { entered_ns: begun_ns, ..Io::default() })
     }
 
     /// Ends a commit, and returns the time at which it began.
@@ -135,23 +136,17 @@ impl Sink {
         Some(commit.io.entered_ns)
     }
 
-    fn work(&mut self, task: Option<Key>) -> Option<&mut Work> {
-        self.ios.get_mut(&task?).map(|io| &mut io.work)
-    }
-
     /// Counts a bio that is queued for the task.
     pub fn hold(&mut self, task: Option<Key>) {
-        if let Some(work) = self.work(task) {
-            work.held += 1;
-        }
+        self.change(task, |io| io.held += 1);
     }
 
     /// Releases a bio: its request has completed, or it led to none.
     pub fn release(&mut self, task: Option<Key>) {
         let Some(key) = task else { return };
         let Some(io) = self.ios.get_mut(&key) else { return };
-        io.work.held = io.work.held.saturating_sub(1);
-        if io.kind == OpenKind::Commit && io.work.held == 0 {
+        io.held = io.held.saturating_sub(1);
+        if io.kind == OpenKind::Commit && io.held == 0 {
             std::mem::take(&mut self.waiting).into_iter().for_each(|io| self.judge(io));
         }
         self.judge(key);
@@ -160,17 +155,13 @@ impl Sink {
 
     /// Adds `request` to the task of this share.
     pub fn add(&mut self, share: &Share, request: usize, first: bool) {
-        let (from_ns, ahead) = (share.queued_ns, share.ahead);
-        if let Some(work) = self.work(share.task) {
-            work.add(Part { request, from_ns, ahead, first });
-        }
+        let Share { task, queued_ns: from_ns, ahead, .. } = *share;
+        self.change(task, |io| io.add(Part { request, from_ns, ahead, first }));
     }
 
     /// Marks a task as incomplete, so that it is not reported.
     pub fn invalidate(&mut self, task: Option<Key>) {
-        if let Some(work) = self.work(task) {
-            work.broken = true;
-        }
+        self.change(task, |io| io.broken = true);
     }
 
     /// Releases a share whose request is unknown.
@@ -183,7 +174,7 @@ impl Sink {
     /// the trace that may have been mistaken for another.
     pub fn mark_workers_ambiguous(&mut self, pid: u32) {
         let of_workers = |io: &&mut OpenIo| io.of_worker && io.io.pid == pid;
-        self.ios.values_mut().filter(of_workers).for_each(|io| io.work.broken = true);
+        self.ios.values_mut().filter(of_workers).for_each(|io| io.broken = true);
         self.results.take_back_of_workers(pid);
     }
 
@@ -198,10 +189,10 @@ impl Sink {
     /// Reports the I/O if it has ended.
     fn judge(&mut self, key: Key) {
         let Some(io) = self.ios.get(&key) else { return };
-        if io.work.held > 0 || io.placeholders > 0 || !io.has_ended {
+        if io.held > 0 || io.placeholders > 0 || !io.has_ended {
             return;
         }
-        let open = |key: &Key| self.ios.get(key).is_some_and(|commit| commit.work.held > 0);
+        let open = |key: &Key| self.ios.get(key).is_some_and(|commit| commit.held > 0);
         if io.asked() && io.commits.iter().any(open) {
             self.waiting.push(key);
             return;
@@ -211,7 +202,7 @@ impl Sink {
     }
 
     fn report(&mut self, io: &OpenIo) {
-        let Some(mut parts) = io.asked_for(&self.results).filter(|_| !io.work.broken) else {
+        let Some(mut parts) = io.asked_for(&self.results).filter(|_| !io.broken) else {
             return self.report_incomplete(io);
         };
         if parts.is_empty() {
@@ -224,10 +215,10 @@ impl Sink {
         }
         for commit in io.commits.iter().filter_map(|key| self.ios.get(key)) {
             if io.waited_for(commit, &parts, &self.results) {
-                if commit.work.broken {
+                if commit.broken {
                     return self.report_incomplete(io);
                 }
-                parts.extend(commit.parts(&self.results));
+                parts.extend(commit.parts_for_waiter(&self.results));
             }
         }
         parts.sort_by_key(|part| part.from_ns);

@@ -10,16 +10,6 @@ use crate::io::{Io, Request, Spans};
 /// The number of an I/O or commit. No number is used twice.
 pub(in crate::follow) type Key = u64;
 
-/// The known requests of an I/O or commit.
-#[derive(Debug, Default)]
-pub(super) struct Work {
-    /// The number of bios whose requests have not completed.
-    pub held: u32,
-    /// Whether one of its requests is unknown.
-    pub broken: bool,
-    pub parts: Vec<Part>,
-}
-
 /// An I/O in progress, or a commit or placeholder, which have requests as an I/O has.
 #[derive(Debug, Default)]
 pub(in crate::follow) struct OpenIo {
@@ -33,7 +23,12 @@ pub(in crate::follow) struct OpenIo {
     pub completed_ns: Option<u64>,
     /// The commits that began and ended during the call.
     pub commits: Vec<Key>,
-    pub(super) work: Work,
+    /// The number of bios whose requests have not completed.
+    pub(super) held: u32,
+    /// Whether one of its requests is unknown.
+    pub(super) broken: bool,
+    /// Its known requests.
+    pub(super) parts: Vec<Part>,
     /// Whether a worker of io_uring executed at least a part of it.
     pub of_worker: bool,
     /// The number of placeholders that may belong to it.
@@ -60,8 +55,7 @@ impl OpenIo {
 
     /// Whether it led to requests, or may have.
     pub(super) fn asked(&self) -> bool {
-        let Work { held, broken, parts } = &self.work;
-        *held > 0 || *broken || self.placeholders > 0 || !parts.is_empty()
+        self.held > 0 || self.broken || self.placeholders > 0 || !self.parts.is_empty()
     }
 
     /// The requests that it asked for: all except readahead. Without any, it is the readahead that
@@ -69,7 +63,7 @@ impl OpenIo {
     /// that it has just started. `None` if one of them is unknown.
     pub(super) fn asked_for(&self, results: &Results) -> Option<Vec<Part>> {
         let known = |part: &Part| Some((results.request(part.request)?.end_ns(), *part));
-        let parts = self.work.parts.iter().map(known).collect::<Option<Vec<(u64, Part)>>>()?;
+        let parts = self.parts.iter().map(known).collect::<Option<Vec<(u64, Part)>>>()?;
         let all_ahead = parts.iter().all(|(_, part)| part.ahead);
         let is_asked_for = |(end_ns, part): &(u64, Part)| match all_ahead {
             true => *end_ns <= self.io.exited_ns,
@@ -83,7 +77,7 @@ impl OpenIo {
     /// requests of a write, which may be asynchronous, must have completed before the commit began.
     pub(super) fn waited_for(&self, commit: &OpenIo, own: &[Part], results: &Results) -> bool {
         let dev = |part: &Part| Some(results.request(part.request)?.dev);
-        let devs = commit.work.parts.iter().map(dev).collect::<Option<Vec<Dev>>>();
+        let devs = commit.parts.iter().map(dev).collect::<Option<Vec<Dev>>>();
         let (Some(ended_ns), Some(devs)) = (commit.completed_ns, devs) else { return false };
         let since_ns = if self.io.call.is_write() { commit.io.entered_ns } else { ended_ns };
         let is_pending = |(request, from_ns): (&Request, u64)| {
@@ -111,17 +105,15 @@ impl OpenIo {
     }
 
     /// The requests of a commit, as parts of an I/O that waited for it.
-    pub(super) fn parts(&self, results: &Results) -> impl Iterator<Item = Part> {
-        self.work.parts.iter().filter_map(|Part { request, .. }| {
+    pub(super) fn parts_for_waiter(&self, results: &Results) -> impl Iterator<Item = Part> {
+        self.parts.iter().filter_map(|Part { request, .. }| {
             let (request, from_ns) = (*request, results.request(*request)?.begin_ns());
             Some(Part { request, from_ns, ahead: false, first: false })
         })
     }
-}
 
-impl Work {
     /// Adds a part. The bios of one request come one after another.
-    pub fn add(&mut self, part: Part) {
+    pub(super) fn add(&mut self, part: Part) {
         if !self.parts.last_mut().is_some_and(|last| last.is_joined_by(&part)) {
             self.parts.push(part);
         }
