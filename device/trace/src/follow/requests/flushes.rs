@@ -29,20 +29,6 @@ struct Waiting {
     shares: Vec<Share>,
 }
 
-impl Waiting {
-    fn shows(&self, sector: u64) -> bool {
-        self.sectors.contains(&sector)
-    }
-}
-
-/// The requests on the running list that a flush served, by their index there.
-#[derive(Debug)]
-enum Verdict {
-    Served(Vec<usize>),
-    /// These requests have completed, or others that look alike.
-    Unknown(Vec<usize>),
-}
-
 /// The result of a flush request, and when it was issued, in ns.
 type Flush = (usize, u64);
 
@@ -192,27 +178,36 @@ impl Flushes {
         let waiting = self.waiting.entry(dev).or_default();
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
         let running = waiting.partition_point(|one| one.since_ns <= issued_ns);
-        let (found, flush) = match judge(&waiting[..running], served) {
-            Verdict::Served(found) => (found, flush.map(|(flush, _)| flush)),
-            Verdict::Unknown(found) => (found, None),
-        };
+        let (found, is_certain) = judge(&waiting[..running], served);
+        let flush = flush.filter(|_| is_certain).map(|(flush, _)| flush);
         let places = waiting.drain(..running).enumerate();
         let (ended, left): (Vec<_>, Vec<_>) = places.partition(|(at, _)| found.contains(at));
         for (_, one) in left.iter().filter(|_| flush.is_none()) {
             one.shares.iter().for_each(|share| sink.invalidate(share.task));
         }
         waiting.splice(..0, left.into_iter().map(|(_, one)| one));
-        ended.iter().for_each(|(_, one)| serve_shares(flush, &one.shares, &one.asker, sink));
+        let shares =
+            ended.iter().flat_map(|(_, one)| one.shares.iter().map(move |share| (one, share)));
+        for (one, share) in shares {
+            match flush {
+                Some(flush) => link(flush, share, &one.asker, sink),
+                None => sink.invalidate(share.task),
+            }
+            sink.release(share.task);
+        }
     }
 }
 
-/// The requests on `running` that completed, if a series of completions has the sectors `served`.
-fn judge(running: &[Waiting], served: &[u64]) -> Verdict {
-    let shows = |sector: u64| (0..running.len()).filter(move |at| running[*at].shows(sector));
-    let is_served = |one: &Waiting| served.iter().any(|sector| one.shows(*sector));
+/// The requests on `running` that completed, if a series of completions has the sectors `served`, by
+/// their index there. Also whether it is certain that these completed, and not others that look
+/// alike.
+fn judge(running: &[Waiting], served: &[u64]) -> (Vec<usize>, bool) {
+    let shows =
+        |sector: u64| (0..running.len()).filter(move |at| running[*at].sectors.contains(&sector));
+    let is_served = |one: &Waiting| served.iter().any(|sector| one.sectors.contains(sector));
     let all_fit = running.iter().all(is_served) && served.iter().all(|at| shows(*at).count() > 0);
     if served.len() == running.len() && all_fit {
-        return Verdict::Served((0..running.len()).collect());
+        return ((0..running.len()).collect(), true);
     }
     let mut found = Vec::new();
     for sector in served {
@@ -226,22 +221,8 @@ fn judge(running: &[Waiting], served: &[u64]) -> Verdict {
         shows(*sector).all(|at| found.contains(&at))
             || one_queue && shows(*sector).all(|at| !running[at].has_data)
     };
-    if found.len() == served.len() && served.iter().all(is_clear) {
-        return Verdict::Served(found);
-    }
-    Verdict::Unknown(found)
-}
-
-/// Adds `flush` to these shares; with `None`, their flush is unknown.
-fn serve_shares(flush: Option<usize>, shares: &[Share], asker: &Request, sink: &mut Sink) {
-    for share in shares {
-        let Some(flush) = flush else {
-            sink.drop_share(share);
-            continue;
-        };
-        link(flush, share, asker, sink);
-        sink.release(share.task);
-    }
+    let is_certain = found.len() == served.len() && served.iter().all(is_clear);
+    (found, is_certain)
 }
 
 /// Adds `flush` to the share of `asker`.

@@ -23,6 +23,11 @@ pub(in crate::follow) struct AmbiguousRange {
 }
 
 impl AmbiguousRange {
+    fn place(&self, slot: Slot) -> Place {
+        let Range { start, end } = self.sectors;
+        (self.dev, (end.saturating_sub(start) <= SHORT_SECTORS).then_some(start), slot)
+    }
+
     /// Whether an event at `extent` can belong to this request, whose last known state is `open`.
     pub fn reaches(&self, extent: &Extent, open: &Open) -> bool {
         let (dev, begin) = place(extent);
@@ -45,10 +50,11 @@ fn end_of(extent: &Extent, begin: u64) -> u64 {
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Ranges {
     all: HashMap<Slot, AmbiguousRange>,
-    /// Device and first sector.
-    short: BTreeSet<(Dev, u64, Slot)>,
-    long: BTreeSet<(Dev, Slot)>,
+    places: BTreeSet<Place>,
 }
+
+/// Device, first sector (`None` of a long place), and request.
+type Place = (Dev, Option<u64>, Slot);
 
 impl Ranges {
     pub fn is_empty(&self) -> bool {
@@ -63,29 +69,24 @@ impl Ranges {
     pub fn insert(&mut self, slot: Slot, open: &Open) -> bool {
         let is_new = !self.all.contains_key(&slot);
         if is_new {
-            let (dev, end) = (open.request.dev, open.sector.saturating_add(open.left.into()));
-            let sectors = open.first_sector().min(open.sector)..end;
-            let nowhere = open.sector == NOWHERE;
-            let sectors = if nowhere { NOWHERE..NOWHERE } else { sectors };
-            self.add(slot, AmbiguousRange { dev, sectors, command: None });
+            let begin = open.first_sector().min(open.sector);
+            let sectors = match open.sector {
+                NOWHERE => NOWHERE..NOWHERE,
+                sector => begin..sector.saturating_add(open.left.into()),
+            };
+            self.add(slot, AmbiguousRange { dev: open.request.dev, sectors, command: None });
         }
         is_new
     }
 
     fn add(&mut self, slot: Slot, range: AmbiguousRange) {
-        let AmbiguousRange { dev, sectors, .. } = &range;
-        if sectors.end.saturating_sub(sectors.start) > SHORT_SECTORS {
-            self.long.insert((*dev, slot));
-        } else {
-            self.short.insert((*dev, sectors.start, slot));
-        }
+        self.places.insert(range.place(slot));
         self.all.insert(slot, range);
     }
 
     pub fn remove(&mut self, slot: Slot) -> Option<AmbiguousRange> {
         let range = self.all.remove(&slot)?;
-        self.short.remove(&(range.dev, range.sectors.start, slot));
-        self.long.remove(&(range.dev, slot));
+        self.places.remove(&range.place(slot));
         Some(range)
     }
 
@@ -105,9 +106,8 @@ impl Ranges {
     /// The requests to which an event at `extent` may belong, and perhaps others nearby.
     pub fn near(&self, extent: &Extent) -> Vec<Slot> {
         let (dev, begin) = place(extent);
-        let from = (dev, begin.saturating_sub(SHORT_SECTORS), 0);
-        let short = self.short.range(from..=(dev, end_of(extent, begin), Slot::MAX));
-        let long = self.long.range((dev, 0)..=(dev, Slot::MAX));
-        short.map(|(_, _, slot)| *slot).chain(long.map(|(_, slot)| *slot)).collect()
+        let near = |from, to| self.places.range((dev, from, 0)..=(dev, to, Slot::MAX));
+        let short = near(Some(begin.saturating_sub(SHORT_SECTORS)), Some(end_of(extent, begin)));
+        short.chain(near(None, None)).map(|(.., slot)| *slot).collect()
     }
 }
