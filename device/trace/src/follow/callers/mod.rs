@@ -129,10 +129,7 @@ impl Callers {
 
     /// Forgets all work, because events were lost.
     pub fn forget(&mut self) {
-        self.threads.clear();
-        self.calls.clear();
-        self.operations.clear();
-        self.pools.clear();
+        *self = Callers { processes: std::mem::take(&mut self.processes), ..Callers::default() };
     }
 
     /// Ends all work at the end of the trace.
@@ -170,14 +167,11 @@ impl Callers {
         let task = self.task_of(event, sink);
         let thread = self.thread(event.pid);
         let is_commit = task.is_some() && task == thread.commit;
-        let origin = if is_commit || event.comm.is_journal() {
-            Origin::Journal
-        } else if thread.writeback.is_some() {
-            Origin::Writeback(thread.writeback)
-        } else if extent.op.ahead {
-            Origin::Readahead(thread.cached_inode)
-        } else {
-            Origin::Thread
+        let origin = match thread.writeback {
+            _ if is_commit || event.comm.is_journal() => Origin::Journal,
+            Some(inode) => Origin::Writeback(Some(inode)),
+            None if extent.op.ahead => Origin::Readahead(thread.cached_inode),
+            None => Origin::Thread,
         };
         Share { task, origin, queued_ns: event.time_ns, ahead: extent.op.ahead }
     }

@@ -157,9 +157,9 @@ impl Callers {
     /// The program reaps all completed operations that this thread submitted.
     pub(super) fn reap(&mut self, event: &Event, sink: &mut Sink) {
         let Some(thread) = self.threads.get_mut(&event.pid) else { return };
-        let served = |key: &Key| sink.is_served(*key);
-        let (served, open) = thread.unreaped.iter().partition::<Vec<Key>, _>(|key| served(key));
-        thread.unreaped = open;
+        let unreaped = std::mem::take(&mut thread.unreaped).into_iter();
+        let served: Vec<Key>;
+        (served, thread.unreaped) = unreaped.partition(|key| sink.is_served(*key));
         served.into_iter().for_each(|key| sink.end_io(key, event.time_ns));
     }
 

@@ -79,7 +79,7 @@ impl Sink {
         for candidate in candidates {
             self.change(*candidate, |io| io.placeholders += 1);
         }
-        self.begin(OpenKind::Placeholder, Io::begin(Call::IoUringEnter, who, now_ns))
+        self.begin(OpenKind::Placeholder(None), Io::begin(Call::IoUringEnter, who, now_ns))
     }
 
     /// Excludes `key` from the owners of a placeholder, or gives up all of `key`.
@@ -90,7 +90,7 @@ impl Sink {
 
     /// Sets the owner of `placeholder`. After this, only the ends of its requests are unknown.
     pub fn find_owner(&mut self, placeholder: Key, owner: Key) {
-        self.change(placeholder, |io| io.kind = OpenKind::PlaceholderOf(owner));
+        self.change(placeholder, |io| io.kind = OpenKind::Placeholder(Some(owner)));
         // Now and not when the last request completes: an ambiguity of one until then affects both.
         self.change(owner, |io| io.of_worker = true);
         self.hand_to_owner(placeholder);
@@ -98,7 +98,7 @@ impl Sink {
 
     fn hand_to_owner(&mut self, placeholder: Key) {
         let Some(io) = self.ios.get(&placeholder).filter(|io| io.held == 0) else { return };
-        let OpenKind::PlaceholderOf(owner) = io.kind else { return };
+        let OpenKind::Placeholder(Some(owner)) = io.kind else { return };
         let Some(placeholder) = self.ios.remove(&placeholder) else { return };
         self.change(owner, |io| {
             io.broken |= placeholder.broken;

@@ -42,9 +42,8 @@ pub(super) enum OpenKind {
     /// A journal's commit. It is kept, because calls that waited for it may be judged at any later
     /// time.
     Commit,
-    /// A placeholder for requests of one of several I/Os.
-    Placeholder,
-    PlaceholderOf(Key),
+    /// A placeholder for requests of one of several I/Os, with the I/O once it is known.
+    Placeholder(Option<Key>),
 }
 
 impl OpenIo {

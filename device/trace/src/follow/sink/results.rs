@@ -73,7 +73,7 @@ impl Results {
     }
 
     /// Counts a request that is not matched. The reason decides which counter increases.
-    pub fn count_ambiguous(&mut self, ambiguity: Ambiguity, request: &Request, time_ns: u64) {
+    pub fn count_ambiguous(&mut self, ambiguity: Ambiguity, request: &Request, at_ns: u64) {
         match ambiguity {
             Ambiguity::Edge => self.account.at_the_edges += 1,
             Ambiguity::Loss => self.account.hit_by_loss += 1,
@@ -82,7 +82,6 @@ impl Results {
                 if self.account.unmatched.len() < UNMATCHED_KEPT {
                     let Request { dev, op, sector, .. } = *request;
                     let (device, op) = (dev.to_string(), op.kind.into_str());
-                    let at_ns = time_ns;
                     self.account.unmatched.push(Unmatched { at_ns, dev, device, sector, op, why });
                 }
             }
