@@ -114,8 +114,7 @@ fn head_from<'a>(text: &'a [u8], at_time: &mut Option<&'a [u8]>) -> Option<(Head
             _ => return None,
         };
         let comm = Some(&text[..end]).filter(|comm| *comm != b"<...>").unwrap_or_default();
-        let head = Head::new(time_ns, cpu, pid, comm);
-        Some((head.with_flags(flags), scan.0))
+        Some((Head::new(time_ns, cpu, pid, comm, flags), scan.0))
     })
 }
 
@@ -189,20 +188,20 @@ fn named(head: Head, text: &[u8]) -> Result<Line<'_>, String> {
     }
     let length = text.iter().take_while(|byte| !b":( ".contains(byte)).count();
     let (name, values) = text.split_at(length);
-    let of_call =
-        |kind: &[u8]| name.strip_prefix(b"sys_").map(|call| Cow::Owned([kind, call].concat()));
-    let event = match values {
+    // An empty name is the name of no event.
+    let of_call = |kind: &[u8]| {
+        name.strip_prefix(b"sys_").map_or_else(Vec::new, |call| [kind, call].concat())
+    };
+    let name = match values {
         _ if name.is_empty() => {
             return Err(format!("expected the name of an event {}", found(text)));
         }
-        [b':', ..] => Some(Cow::Borrowed(name)),
-        [b'(', ..] => of_call(b"sys_enter_"),
-        [b' ', b'-', b'>', ..] => of_call(b"sys_exit_"),
-        [b' ', b'<', b'-', ..] => None,
+        [b':', ..] => Cow::Borrowed(name),
+        [b'(', ..] => of_call(b"sys_enter_").into(),
+        [b' ', b'-', b'>', ..] => of_call(b"sys_exit_").into(),
+        [b' ', b'<', b'-', ..] => Cow::default(),
         _ => return Err(format!("expected EVENT: VALUES {}", found(text))),
     };
-    // An empty name is the name of no event.
-    let event = event.unwrap_or_default();
     let values = values.strip_prefix(b":").unwrap_or(values);
-    Ok(Line::Event { head, name: event, values })
+    Ok(Line::Event { head, name, values })
 }

@@ -72,20 +72,16 @@ struct Head {
 }
 
 impl Head {
-    fn new(time_ns: u64, cpu: u32, pid: u32, comm: &[u8]) -> Head {
-        Head { time_ns, cpu, pid, comm: Comm::new(comm), context: None }
-    }
-
-    /// Adds the context from flags such as `d.h1.`. The third letter is the interrupt or softirq
-    /// that runs on top of the thread.
-    fn with_flags(self, flags: &[u8]) -> Head {
+    /// The flags are such as `d.h1.`, or empty. The third letter is the interrupt or softirq that
+    /// runs on top of the thread.
+    fn new(time_ns: u64, cpu: u32, pid: u32, comm: &[u8], flags: &[u8]) -> Head {
         let context = flags.get(2).and_then(|letter| match letter {
             b'.' => Some(Context::Thread),
             b's' => Some(Context::Softirq),
             b'h' | b'H' | b'z' | b'Z' => Some(Context::Interrupt),
             _ => None,
         });
-        Head { context, ..self }
+        Head { time_ns, cpu, pid, comm: Comm::new(comm), context }
     }
 }
 

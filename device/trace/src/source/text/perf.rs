@@ -37,7 +37,7 @@ fn head(line: &[u8]) -> Result<(Head, &[u8]), String> {
             let comm = if comm.first() == Some(&b':') && comm[1..] == *pid { b"" } else { comm };
             // The number of a thread that has exited is unknown.
             let pid = number(pid).unwrap_or(0);
-            return Ok((Head::new(time_ns, cpu, pid, comm), scan.0));
+            return Ok((Head::new(time_ns, cpu, pid, comm, b""), scan.0));
         }
         at_time.get_or_insert(time);
     }
