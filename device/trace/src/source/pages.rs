@@ -132,12 +132,9 @@ impl OneCpu<'_> {
 
     /// An event must not be earlier than the one before it.
     fn in_order(&self, event: Event, offset: usize) -> Result<Event, BadPage> {
-        match self.latest_ns.checked_sub(event.time_ns) {
-            None | Some(0) => Ok(event),
-            Some(back_ns) => {
-                Err(BadPage { offset, what: format!("{back_ns} ns before the record before it") })
-            }
-        }
+        let back_ns = self.latest_ns.saturating_sub(event.time_ns);
+        let bad = || BadPage { offset, what: format!("{back_ns} ns before the record before it") };
+        if back_ns == 0 { Ok(event) } else { Err(bad()) }
     }
 
     fn put_loss(&mut self, time_ns: u64, count: u64) {
@@ -160,15 +157,12 @@ impl OneCpu<'_> {
                 }
                 self.next.push_back(Ok(event));
             }
-            Err(bad) => {
+            Err(BadPage { offset, what }) => {
                 self.is_damaged = true;
-                self.next.push_back(Err(self.problem(bad)));
+                let place = Position::Byte(self.page.start + offset as u64);
+                let file = self.from.file.clone();
+                self.next.push_back(Err(Problem { file, place, what }));
             }
         }
-    }
-
-    fn problem(&self, bad: BadPage) -> Problem {
-        let place = Position::Byte(self.page.start + bad.offset as u64);
-        Problem { file: self.from.file.clone(), place, what: bad.what }
     }
 }

@@ -40,15 +40,11 @@ pub fn threads_of(process: u32) -> BTreeSet<u32> {
 /// version 1. `None` if the process is gone.
 fn cgroup_of(process: u32) -> Option<String> {
     let lines = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
-    let fields = |line: &str| -> Option<(bool, String)> {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        Some((controllers.split(',').any(|name| name == "blkio"), path.to_string()))
-    };
+    let fields = |line| str::split_once(line, ':')?.1.split_once(':');
+    let all: Vec<(&str, &str)> = lines.lines().filter_map(fields).collect();
+    let has_io = |(controllers, _): &&(&str, &str)| controllers.split(',').any(|of| of == "blkio");
     // The line of version 2 comes last. It names controllers only on systems without version 1.
-    let all: Vec<(bool, String)> = lines.lines().filter_map(fields).collect();
-    let found = all.iter().find(|(has_io, _)| *has_io).or(all.last());
-    found.map(|(_, path)| path.clone())
+    all.iter().find(has_io).or(all.last()).map(|(_, path)| path.to_string())
 }
 
 fn numbers(dir: &str) -> BTreeSet<u32> {

@@ -56,8 +56,6 @@ impl AskedFor {
     /// Whether the activity of a thread at that time was requested. All events must have been
     /// taken.
     pub fn includes(&self, thread: u32, time_ns: u64) -> bool {
-        self.times
-            .get(&thread)
-            .is_some_and(|times| times.iter().any(|time| time.contains(&time_ns)))
+        self.times.get(&thread).into_iter().flatten().any(|time| time.contains(&time_ns))
     }
 }

@@ -23,9 +23,9 @@ pub use super::options::Trigger;
 const OPEN_MAX: usize = 65_536;
 
 impl Trigger {
-    fn has_fired(self, took: Took) -> bool {
-        let Trigger::Above(above, class) = self else { return false };
-        u128::from(took.ns) > above.as_nanos() && (class.is_none() || class == took.class)
+    fn has_fired(self, (ns, class): Took) -> bool {
+        let Trigger::Above(above, of) = self else { return false };
+        u128::from(ns) > above.as_nanos() && (of.is_none() || of == class)
     }
 }
 
@@ -60,6 +60,9 @@ type Key = (Option<Dev>, u64, &'static str);
 
 /// The device of a request, and the name of the operation.
 type Kind = (Option<Dev>, &'static str);
+
+/// The duration of an I/O in ns, and its class.
+type Took = (u64, Option<Class>);
 
 #[derive(Debug)]
 pub struct Watch {
@@ -125,14 +128,14 @@ impl Watch {
         }
         let ((dev, sector, what), took) = self.took(event)?;
         if let Some(ended_ns) = &mut self.ended_ns {
-            ended_ns.entry((dev, what)).or_default().push(took.ns);
+            ended_ns.entry((dev, what)).or_default().push(took.0);
         }
         let place = dev.map(|dev| (dev, sector));
         let what = || match dev {
             Some(dev) => format!("{what} on {dev} sector {sector}"),
             None => what.to_owned(),
         };
-        self.trigger?.has_fired(took).then(|| Slow { what: what(), place, ns: took.ns })
+        self.trigger?.has_fired(took).then(|| Slow { what: what(), place, ns: took.0 })
     }
 
     /// The I/O whose duration is known with this event, and the duration.
@@ -159,8 +162,8 @@ impl Watch {
                 self.unpaired.insert(request(of), merged);
                 return None;
             }
-            EventKind::DirtyPause { pause_ns: ns } => {
-                return Some(((None, 0, "pause by dirty throttling"), Took { ns, class: None }));
+            EventKind::DirtyPause { pause_ns } => {
+                return Some(((None, 0, "pause by dirty throttling"), (pause_ns, None)));
             }
             _ => return None,
         };
@@ -175,7 +178,7 @@ impl Watch {
             | (Some(Ended(ended_ns, class)), Begun(begun_ns))
                 if begun_ns <= ended_ns =>
             {
-                return Some(Took { ns: ended_ns - begun_ns, class });
+                return Some((ended_ns - begun_ns, class));
             }
             (Some(Begun(first_ns)), Begun(begun_ns)) => Begun(first_ns.min(begun_ns)),
             (_, mark) => mark,
@@ -194,10 +197,4 @@ impl Watch {
 enum Mark {
     Begun(u64),
     Ended(u64, Option<Class>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Took {
-    ns: u64,
-    class: Option<Class>,
 }
