@@ -92,7 +92,8 @@ impl Calls {
 pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     let request = &trace.requests[index];
     let mut slices = Vec::new();
-    slices.extend(submission(request, calls.begin_ns[index]));
+    let submission = calls.begin_ns[index].zip(request.marks.get(Mark::Queued));
+    slices.extend(submission.map(|(from, to)| Slice::new(Layer::Submission, from, to)));
     slices.extend(before_issue(request));
     slices.extend(from_issue(request, calls.return_ns[index]));
     slices.retain(|slice| slice.layer == Layer::Device || slice.begin_ns < slice.end_ns);
@@ -105,10 +106,6 @@ pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
         ..slice
     };
     slices.into_iter().enumerate().map(place).collect()
-}
-
-fn submission(request: &Request, begin_ns: Option<u64>) -> Option<Slice> {
-    Some(Slice::new(Layer::Submission, begin_ns?, request.marks.get(Mark::Queued)?))
 }
 
 fn before_issue(request: &Request) -> Option<Slice> {

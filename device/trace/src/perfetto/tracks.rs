@@ -15,7 +15,7 @@ use super::messages::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor};
 use super::messages::{TrackDescriptor, TrackEvent};
 use super::slices::{self, Calls, Layer, Slice};
 use super::strings::Strings;
-use crate::io::{Origin, Trace};
+use crate::io::{Coverage, Origin, Trace};
 use crate::report::by_key;
 use crate::report::groups::counts;
 use crate::report::rows::Item;
@@ -206,9 +206,7 @@ impl Timeline {
 
     fn counter(&mut self, name: &str, group: u64, rank: i32, counts: Vec<(u64, i64)>) {
         let track_uuid = self.within(group, rank, name);
-        if let Some(track) = self.tracks.last_mut() {
-            track.counter = Some(CounterDescriptor {});
-        }
+        self.tracks.last_mut().map(|track| track.counter.insert(CounterDescriptor {}));
         let event = TrackEvent { r#type: COUNTER, track_uuid, ..TrackEvent::default() };
         for (time_ns, count) in counts {
             self.point(time_ns, TrackEvent { counter_value: Some(count), ..event.clone() });
@@ -256,16 +254,12 @@ fn on_threads<'a>(
 }
 
 fn account(trace: &Trace) -> String {
-    let account = &trace.account;
+    let Coverage { matched, at_the_edges, hit_by_loss, unmatched_count, .. } = &trace.account;
+    let lost = trace.account.events_lost;
+    let events = trace.account.events.saturating_add(lost);
     let mut text = format!(
-        "{} requests matched, {} at the edges of the trace, {} hit by lost events, {} unmatched; \
-         {} of {} events lost.",
-        account.matched,
-        account.at_the_edges,
-        account.hit_by_loss,
-        account.unmatched_count,
-        account.events_lost,
-        account.events.saturating_add(account.events_lost),
+        "{matched} requests matched, {at_the_edges} at the edges of the trace, {hit_by_loss} hit by \
+         lost events, {unmatched_count} unmatched; {lost} of {events} events lost."
     );
     for missing in &trace.missing {
         text.push_str(&format!(" No {}: {}.", missing.event, missing.consequence));

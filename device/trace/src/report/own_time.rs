@@ -88,10 +88,8 @@ impl<'a> WaitsAlike<'a> {
 fn had_by(task: &SchedTask, ns: Option<u64>) -> (Value, String) {
     let (class, priority, text) = match (task.pid, task.prio) {
         (0, _) => ("idle", None, String::new()),
-        (_, prio) if prio < 0 => ("deadline", None, "deadline".into()),
-        (_, prio) if prio < 100 => {
-            ("real_time", Some(99 - prio), format!("real-time {}", 99 - prio))
-        }
+        (_, ..0) => ("deadline", None, "deadline".into()),
+        (_, prio @ ..100) => ("real_time", Some(99 - prio), format!("real-time {}", 99 - prio)),
         (_, prio) => ("normal", Some(prio - 120), format!("nice {}", prio - 120)),
     };
     let comm = task.comm.to_string();

@@ -67,10 +67,8 @@ pub fn stays(sched: &Sched, pid: u32, when: (u64, u64), runs_at_end: bool) -> Op
     }
     // Without any switch, the switches of this thread may not have been traced.
     let (first_ns, last_ns) = sched.seen_ns(pid)?;
-    if of.stays.is_empty() && !(first_ns <= from_ns && to_ns <= last_ns) {
-        return None;
-    }
-    if runs_at_end && of.doing != Doing::Running {
+    let is_known = !of.stays.is_empty() || first_ns <= from_ns && to_ns <= last_ns;
+    if !is_known || runs_at_end && of.doing != Doing::Running {
         return None;
     }
     let woken = of.woken.filter(|_| of.doing == Doing::Ready);

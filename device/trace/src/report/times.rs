@@ -67,10 +67,9 @@ impl Times {
         let percent = |ns: u64| one_decimal(ns as f64 * 100.0 / sum_ns.max(1) as f64);
         let device_ns: u64 = items.iter().filter_map(|item| item.row.device_ns).sum();
         let span = |(number, span): (usize, &str)| {
-            let spans = items.iter().filter_map(|item| item.row.spans_ns()[number]);
-            let times_ns: Vec<u64> = spans.collect();
-            let share_percent = percent(times_ns.iter().sum());
-            let times = Distribution::of(times_ns)?;
+            let of_items = items.iter().filter_map(|item| item.row.spans_ns()[number]);
+            let share_percent = percent(of_items.clone().sum());
+            let times = Distribution::of(of_items.collect())?;
             Some(SpanTimes { span: span.into(), share_percent, times })
         };
         let step = |(step, times_ns)| {
