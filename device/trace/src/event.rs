@@ -268,7 +268,7 @@ pub enum OpKind {
 }
 
 /// An I/O priority: class and level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     pub class: Class,
     /// 0 (first) to 7.
@@ -276,9 +276,7 @@ pub struct Priority {
 }
 
 /// An I/O priority class, in the order of the kernel's numbers.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::FromRepr, strum::IntoStaticStr,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::FromRepr, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 #[repr(u16)]
 pub enum Class {

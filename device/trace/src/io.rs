@@ -18,7 +18,6 @@ use super::sched::Sched;
 
 /// The points on a request's path, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::VariantArray)]
-#[repr(u8)]
 pub enum Mark {
     /// Its first bio reaches the block layer (`block_bio_queue`).
     Queued,

@@ -244,8 +244,7 @@ impl Callers {
     /// sleeps. The sleep belongs to the fault only if the beginnings of all calls are seen.
     fn begin_fault(&mut self, event: &Event, sink: &mut Sink) {
         self.end_fault(event.pid, sink);
-        let is_known = sink.seen.has(Kind::Switch) && sink.seen.has(Kind::AnyCall);
-        if is_known {
+        if sink.seen.has(Kind::Switch) && sink.seen.has(Kind::AnyCall) {
             let begin = || InCall::begin(Call::PageFault, None, event, sink);
             self.calls.entry(event.pid).or_insert_with(begin);
         }

@@ -193,7 +193,9 @@ impl OpenRequests {
     /// Returns whether it was not marked before.
     pub fn suspect(&mut self, slot: Slot, ambiguity: Ambiguity) -> bool {
         let open = &mut self.table.all[slot];
-        open.suspect(ambiguity);
+        if open.ambiguity.is_none() || ambiguity == Ambiguity::Loss {
+            open.ambiguity = Some(ambiguity);
+        }
         self.ranges.insert(slot, open)
     }
 

@@ -54,10 +54,10 @@ impl Commands {
         }
     }
 
-    /// Forgets the last issue on a CPU: nothing was issued after all.
-    pub fn forget_issue(&mut self, cpu: u32) {
-        self.prepared.remove(&cpu);
+    /// Forgets the last issue on a CPU. Returns the command that was prepared for the next one.
+    pub fn forget_issue(&mut self, cpu: u32) -> Option<(u32, CommandKey)> {
         self.issued.remove(&cpu);
+        self.prepared.remove(&cpu)
     }
 
     /// Records the issue of a request.
@@ -67,8 +67,7 @@ impl Commands {
         }
         // Commands of disks that are not traced also have events, but no issue. Ignore a command
         // that this disk cannot have.
-        self.issued.remove(&event.cpu);
-        let prepared = self.prepared.remove(&event.cpu);
+        let prepared = self.forget_issue(event.cpu);
         if takes_scsi(dev) {
             self.issued.insert(event.cpu, (event.pid, slot));
         }

@@ -50,11 +50,10 @@ impl Requests {
             return sink.drop_share(&bio.share);
         };
         self.open.change(slot, |open| {
-            open.left = open.left.saturating_add(extent.sectors);
             if side == Side::Front {
                 open.sector = extent.sector;
             }
-            open.take_in(bio.request, [bio.share]);
+            open.take_in(extent.sectors, bio.request, [bio.share]);
         });
     }
 
@@ -66,10 +65,7 @@ impl Requests {
         let Some(before) = self.open.one_beside(extent, Side::Back) else {
             return next.shares.iter().for_each(|share| sink.drop_share(share));
         };
-        self.open.change(before, |open| {
-            open.left = open.left.saturating_add(next.left);
-            open.take_in(next.request, next.shares);
-        });
+        self.open.change(before, |open| open.take_in(next.left, next.request, next.shares));
         if let Some(ambiguity) = next.ambiguity {
             self.open.suspect(before, ambiguity);
         }
@@ -126,18 +122,16 @@ impl Requests {
         }
         let mut parts = self.take_within(extent).into_iter();
         let mut first = parts.next()?;
-        parts.for_each(|part| {
-            first.left = first.left.saturating_add(part.left);
-            first.take_in(part.request, part.shares);
-        });
+        parts.for_each(|part| first.take_in(part.left, part.request, part.shares));
         let growth = extent.sectors.saturating_sub(first.left);
         let more = bios.take_parts(extent, growth);
         if first.left > extent.sectors || growth > 0 && more.is_empty() {
             first.shares.iter().for_each(|share| sink.drop_share(share));
             return None;
         }
-        more.into_iter().for_each(|bio| first.take_in(bio.request, [bio.share]));
-        (first.sector, first.left, first.grown) = (extent.sector, extent.sectors, true);
+        let parts = more.into_iter();
+        parts.for_each(|bio| first.take_in(bio.extent.sectors, bio.request, [bio.share]));
+        (first.sector, first.grown) = (extent.sector, true);
         Some(first)
     }
 
@@ -200,7 +194,7 @@ impl Requests {
                 // to it.
                 let grown = extent.sectors.saturating_sub(open.left);
                 for bio in bios.take_discards(extent.dev, grown) {
-                    open.take_in(bio.request, [bio.share]);
+                    open.take_in(bio.extent.sectors, bio.request, [bio.share]);
                 }
             }
             open.issue(event, extent);

@@ -57,6 +57,7 @@ pub(in crate::follow) struct Open {
     pub awaits_flush: bool,
     /// The flush that preceded it, if known.
     pub flush: Option<usize>,
+    /// The first one, but a loss replaces it.
     pub ambiguity: Option<Ambiguity>,
 }
 
@@ -67,13 +68,6 @@ impl Open {
         let request = Request { dev, op, priority, ..Request::default() };
         let (_, sector) = place(extent);
         Open { request, sector, left: extent.sectors, ..Open::default() }
-    }
-
-    /// Records an ambiguity. The first one stays, but a loss replaces it.
-    pub fn suspect(&mut self, ambiguity: Ambiguity) {
-        if self.ambiguity.is_none() || ambiguity == Ambiguity::Loss {
-            self.ambiguity = Some(ambiguity);
-        }
     }
 
     /// Its present beginning, and its end if bios can still be appended.
@@ -102,8 +96,14 @@ impl Open {
         Open { request, bio_op, shares, ..Open::new(extent) }
     }
 
-    /// Merges a further bio, or another request with all its bios.
-    pub fn take_in(&mut self, more: Request, shares: impl IntoIterator<Item = Share>) {
+    /// Merges `sectors` more: a further bio, or another request with all its bios.
+    pub fn take_in(
+        &mut self,
+        sectors: u32,
+        more: Request,
+        shares: impl IntoIterator<Item = Share>,
+    ) {
+        self.left = self.left.saturating_add(sectors);
         self.request.merged_queued_ns.extend(more.marks.get(Mark::Queued));
         self.request.merged_queued_ns.extend(more.merged_queued_ns);
         add_new(&mut self.request.through, &more.through);
