@@ -206,7 +206,7 @@ impl Timeline {
 
     fn counter(&mut self, name: &str, group: u64, rank: i32, counts: Vec<(u64, i64)>) {
         let track_uuid = self.within(group, rank, name);
-        self.tracks.last_mut().map(|track| track.counter.insert(CounterDescriptor {}));
+        self.tracks[track_uuid as usize - 1].counter = Some(CounterDescriptor {});
         let event = TrackEvent { r#type: COUNTER, track_uuid, ..TrackEvent::default() };
         for (time_ns, count) in counts {
             self.point(time_ns, TrackEvent { counter_value: Some(count), ..event.clone() });

@@ -43,8 +43,7 @@ impl<'a> Causes<'a> {
         let times = by_end.iter().map(|request| (alike(request), request.with_device().total_ns()));
         let usual = by_key(times).into_iter().filter(|(_, times_ns)| times_ns.len() >= ALIKE_MIN);
         let usual = usual.filter_map(|(key, times_ns)| Some((key, Distribution::of(times_ns)?)));
-        let usual = usual.collect();
-        Causes { waiting, by_end, life_ns_max, usual }
+        Causes { waiting, by_end, life_ns_max, usual: usual.collect() }
     }
 
     /// All causes of an I/O's or request's time, the longest first.

@@ -19,7 +19,8 @@ pub const SPANS: [&str; 4] = ["submission", "block", "device", "post"];
 const POINTS: [&str; 9] =
     ["call", "queue", "tag", "insert", "issue", "hardware", "hardware", "completion", "return"];
 /// blktrace's letters for these points.
-const BTT: [&str; 9] = ["", "Q", "G", "I", "D", "", "", "C", ""];
+const BTT: [Option<&str>; 9] =
+    [None, Some("Q"), Some("G"), Some("I"), Some("D"), None, None, Some("C"), None];
 const HARDWARE_START: usize = 5;
 const HARDWARE_DONE: usize = 6;
 
@@ -97,10 +98,7 @@ impl StepTimes {
     /// btt's name of the step, such as Q2G; `None` if blktrace does not see it.
     pub fn btt(&self) -> Option<String> {
         let (from, to) = self.step.split_once("->")?;
-        let letter = |name| {
-            Some(&BTT[POINTS.iter().position(|point| *point == name)?])
-                .filter(|letter| !letter.is_empty())
-        };
+        let letter = |name| BTT[POINTS.iter().position(|point| *point == name)?];
         Some(format!("{}2{}", letter(from)?, letter(to)?))
     }
 }

@@ -3,7 +3,7 @@
 //! journal, dirty throttling, a lock, or a CPU. A moment that no event explains is unknown.
 //! `shown`, `own_time` and `perfetto` use it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use super::by_key;
 use super::rows::Item;
@@ -41,17 +41,15 @@ pub struct Waiting<'a> {
 }
 
 /// Times per thread.
-struct OfThreads(BTreeMap<u32, Intervals>);
+type OfThreads = BTreeMap<u32, Intervals>;
 
-impl OfThreads {
-    fn new(times: &[OfThread]) -> OfThreads {
-        let times = by_key(times.iter().map(|of| (of.pid, (of.begin_ns, of.end_ns)))).into_iter();
-        OfThreads(times.map(|(pid, times)| (pid, Intervals::new(times))).collect())
-    }
+fn of_threads(times: &[OfThread]) -> OfThreads {
+    let times = by_key(times.iter().map(|of| (of.pid, (of.begin_ns, of.end_ns)))).into_iter();
+    times.map(|(pid, times)| (pid, Intervals::new(times))).collect()
+}
 
-    fn during(&self, pid: u32, (from_ns, to_ns): (u64, u64)) -> Intervals {
-        self.0.get(&pid).map(|own| own.within(from_ns, to_ns)).unwrap_or_default()
-    }
+fn during(times: &OfThreads, pid: u32, (from_ns, to_ns): (u64, u64)) -> Intervals {
+    times.get(&pid).map(|own| own.within(from_ns, to_ns)).unwrap_or_default()
 }
 
 impl<'a> Waiting<'a> {
@@ -63,8 +61,8 @@ impl<'a> Waiting<'a> {
         reading_ahead.values_mut().for_each(|all| all.sort_by_key(|(_, end)| *end));
         Waiting {
             trace,
-            paused: OfThreads::new(&trace.dirty_pauses),
-            locked: OfThreads::new(&trace.lock_waits),
+            paused: of_threads(&trace.dirty_pauses),
+            locked: of_threads(&trace.lock_waits),
             reading_ahead,
             writeback: Intervals::new(writeback().map(|of| of.life())),
             flushers: writeback().map(|of| of.pid).collect(),
@@ -112,7 +110,7 @@ impl<'a> Waiting<'a> {
 
     /// The waits of a call if the states of its thread are known.
     fn by_stays(&self, item: &Item, stays: &[Stay], idle: &Intervals) -> Vec<Wait<'a>> {
-        let locked = self.locked.during(item.row.pid, item.during_ns());
+        let locked = during(&self.locked, item.row.pid, item.during_ns());
         let of_stay = |stay: &Stay| {
             let when = Intervals::new([(stay.from_ns, stay.to_ns)]).overlap(idle);
             let (what, request) = match stay.doing {
@@ -132,8 +130,8 @@ impl<'a> Waiting<'a> {
 
     /// The reason for a sleep: a pause or a lock that came before it, or the waker.
     fn slept_for(&self, pid: u32, stay: &Stay) -> (WaitedFor, Option<&'a Request>) {
-        let was =
-            |times: &OfThreads| !times.during(pid, (stay.from_ns, stay.from_ns + 1)).is_empty();
+        let begin_ns = (stay.from_ns, stay.from_ns + 1);
+        let was = |times: &OfThreads| !during(times, pid, begin_ns).is_empty();
         if was(&self.locked) {
             return (WaitedFor::Lock, None);
         }
@@ -144,11 +142,12 @@ impl<'a> Waiting<'a> {
         let Some(completed_ns) = woken.completed_ns else {
             return (self.served_by(woken.by), None);
         };
-        let requests = self.completed.get(&completed_ns).map_or(&[][..], Vec::as_slice);
-        let reasons: BTreeSet<WaitedFor> = requests.iter().map(|of| served_for(of, pid)).collect();
-        let only = requests.first().filter(|_| requests.len() == 1);
-        match (reasons.first(), reasons.len()) {
-            (Some(reason), 1) => (*reason, only.copied()),
+        let what = |of: &&Request| served_for(of, pid);
+        match self.completed.get(&completed_ns).map_or(&[][..], Vec::as_slice) {
+            [only] => (what(only), Some(*only)),
+            [one, others @ ..] if others.iter().all(|of| what(of) == what(one)) => {
+                (what(one), None)
+            }
             _ => (WaitedFor::Unknown, None),
         }
     }
@@ -172,8 +171,8 @@ impl<'a> Waiting<'a> {
             waits.extend(parts(what, &left.overlap(when)));
             left = left.minus(when);
         };
-        take(WaitedFor::DirtyThrottling, &self.paused.during(pid, during_ns));
-        take(WaitedFor::Lock, &self.locked.during(pid, during_ns));
+        take(WaitedFor::DirtyThrottling, &during(&self.paused, pid, during_ns));
+        take(WaitedFor::Lock, &during(&self.locked, pid, during_ns));
         if item.io.is_some_and(|io| io.has_commit) {
             take(WaitedFor::Journal, &Intervals::new([during_ns]));
         }

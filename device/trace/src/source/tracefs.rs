@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -189,13 +189,9 @@ fn remove(dir: &Path) -> io::Result<()> {
 
 /// Reads a file in large pieces, because some files of tracefs return nothing to a second read.
 fn read(path: &Path) -> io::Result<String> {
-    let (mut file, mut text, mut piece) = (File::open(path)?, Vec::new(), vec![0; 1 << 16]);
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(String::from_utf8_lossy(&text).into_owned()),
-            bytes => text.extend(&piece[..bytes]),
-        }
-    }
+    let file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let text = file.bytes().collect::<io::Result<Vec<u8>>>()?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn write(path: &Path, value: &str) -> io::Result<()> {
