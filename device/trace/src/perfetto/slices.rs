@@ -61,41 +61,36 @@ impl Slice {
 
 /// For each request of system calls, in ns: the time at which its I/O began to work on it, and the
 /// return of the last call that waited for it.
-pub struct Calls {
-    begin_ns: Vec<Option<u64>>,
-    return_ns: Vec<Option<u64>>,
-}
+pub type Calls = Vec<(Option<u64>, Option<u64>)>;
 
-impl Calls {
-    pub fn of(trace: &Trace) -> Calls {
-        let none = || vec![None; trace.requests.len()];
-        let mut calls = Calls { begin_ns: none(), return_ns: none() };
-        for (number, io) in trace.ios.iter().enumerate() {
-            let request = |index: &usize| &trace.requests[*index];
-            let own = |index: &&usize| request(index).origin == Origin::Io(number);
-            // The thread makes one bio after the other. It begins with one when the previous one
-            // was queued.
-            let mut turn_ns = io.entered_ns;
-            for index in io.requests.iter().filter(own) {
-                calls.begin_ns[*index] = Some(turn_ns);
-                turn_ns = turn_ns.max(request(index).marks.get(Mark::Queued).unwrap_or(0));
-            }
-            if let Some(last) = io.requests.iter().filter(own).max_by_key(|i| request(i).end_ns()) {
-                calls.return_ns[*last] = Some(io.exited_ns);
-            }
+pub fn calls(trace: &Trace) -> Calls {
+    let mut calls = vec![(None, None); trace.requests.len()];
+    for (number, io) in trace.ios.iter().enumerate() {
+        let request = |index: &usize| &trace.requests[*index];
+        let own = |index: &&usize| request(index).origin == Origin::Io(number);
+        // The thread makes one bio after the other. It begins with one when the previous one was
+        // queued.
+        let mut turn_ns = io.entered_ns;
+        for index in io.requests.iter().filter(own) {
+            calls[*index].0 = Some(turn_ns);
+            turn_ns = turn_ns.max(request(index).marks.get(Mark::Queued).unwrap_or(0));
         }
-        calls
+        if let Some(last) = io.requests.iter().filter(own).max_by_key(|i| request(i).end_ns()) {
+            calls[*last].1 = Some(io.exited_ns);
+        }
     }
+    calls
 }
 
 /// The slices of the request at this index, in time order.
 pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     let request = &trace.requests[index];
     let mut slices = Vec::new();
-    let submission = calls.begin_ns[index].zip(request.marks.get(Mark::Queued));
+    let (begin_ns, return_ns) = calls[index];
+    let submission = begin_ns.zip(request.marks.get(Mark::Queued));
     slices.extend(submission.map(|(from, to)| Slice::new(Layer::Submission, from, to)));
     slices.extend(before_issue(request));
-    slices.extend(from_issue(request, calls.return_ns[index]));
+    slices.extend(from_issue(request, return_ns));
     slices.retain(|slice| slice.layer == Layer::Device || slice.begin_ns < slice.end_ns);
     let count = slices.len();
     let linked = count > 1 || matches!(request.origin, Origin::Io(_));

@@ -40,7 +40,7 @@ impl Timeline {
         let mut timeline = Timeline::default();
         timeline.add_threads(trace, calls);
         timeline.add_cpus(trace);
-        let calls = Calls::of(trace);
+        let calls = slices::calls(trace);
         let requests = trace.requests.iter().enumerate();
         for (dev, own) in by_key(requests.map(|(index, request)| (request.dev, index))) {
             timeline.add_device(&device_name(names, dev), &own, trace, &calls);

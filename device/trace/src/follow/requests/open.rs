@@ -70,13 +70,6 @@ impl Open {
         Open { request, sector, left: extent.sectors, ..Open::default() }
     }
 
-    /// Its present beginning, and its end if bios can still be appended.
-    pub fn sides(&self) -> impl Iterator<Item = (Side, StartSector)> + use<> {
-        let (dev, end) = (self.request.dev, self.sector.wrapping_add(u64::from(self.left)));
-        let back = (!self.started && self.left > 0).then_some((Side::Back, (dev, end)));
-        [(Side::Front, (dev, self.sector))].into_iter().chain(back)
-    }
-
     /// Its first sector at its first issue; until then, the present one.
     pub fn first_sector(&self) -> u64 {
         if self.started { self.request.sector } else { self.sector }

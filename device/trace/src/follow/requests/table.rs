@@ -89,9 +89,14 @@ impl Table {
         self.by_side.range(there).map(|key| key.3)
     }
 
+    /// The key of its present beginning, and that of its end if bios can still be appended.
     fn keys(&self, number: Slot) -> impl Iterator<Item = Key> + use<> {
-        let in_flight = self.all[number].dispatch.is_some();
-        self.all[number].sides().map(move |(side, at)| (in_flight, side, at, number))
+        let Open { request, sector, left, started, dispatch, .. } = &self.all[number];
+        let (dev, in_flight) = (request.dev, dispatch.is_some());
+        let key = move |side, sector| (in_flight, side, (dev, sector), number);
+        let end = sector.wrapping_add(u64::from(*left));
+        let back = (!started && *left > 0).then(|| key(Side::Back, end));
+        [key(Side::Front, *sector)].into_iter().chain(back)
     }
 
     fn enter(&mut self, number: Slot) {

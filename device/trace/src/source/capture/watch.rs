@@ -91,9 +91,8 @@ impl Watch {
             while let Ok(Some(page)) = page_at(&buffer.file, self.seen[place], page_size) {
                 self.seen[place] += page.len() as u64;
                 // An unreadable entry is reported when the whole trace is read.
-                for entry in
-                    ring::entries(&page, &self.decoder.page).into_iter().flatten().flatten()
-                {
+                let entries = ring::entries(&page, &self.decoder.page).into_iter().flatten();
+                for entry in entries.flatten() {
                     slow = slow.or(self.take_entry(entry, buffer.cpu));
                 }
             }
@@ -131,11 +130,9 @@ impl Watch {
             ended_ns.entry((dev, what)).or_default().push(took.0);
         }
         let place = dev.map(|dev| (dev, sector));
-        let what = || match dev {
-            Some(dev) => format!("{what} on {dev} sector {sector}"),
-            None => what.to_owned(),
-        };
-        self.trigger?.has_fired(took).then(|| Slow { what: what(), place, ns: took.0 })
+        let at = || dev.map_or_else(String::new, |dev| format!(" on {dev} sector {sector}"));
+        let slow = || Slow { what: format!("{what}{}", at()), place, ns: took.0 };
+        self.trigger?.has_fired(took).then(slow)
     }
 
     /// The I/O whose duration is known with this event, and the duration.
