@@ -63,10 +63,7 @@ impl Follower {
             self.bios.drop_pending(event.pid, &mut self.sink);
         }
         self.callers.take(event, &mut self.sink);
-        match event.what {
-            EventKind::Lost { count, since_ns } => self.lose(count, since_ns),
-            _ => self.take_bio_event(event),
-        }
+        self.take_bio_event(event);
     }
 
     /// Ends the trace. Requests that are still open are at its edge.
@@ -93,6 +90,7 @@ impl Follower {
     fn take_bio_event(&mut self, event: &Event) {
         let Follower { bios, sink, .. } = self;
         match event.what {
+            EventKind::Lost { count, since_ns } => self.lose(count, since_ns),
             EventKind::BioQueue(extent) if bios.is_new(event, &extent, sink) => {
                 let mut bio = self.new_bio(event, &extent);
                 bio.request.marks.set(Mark::Queued, event.time_ns);

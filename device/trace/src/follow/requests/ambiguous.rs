@@ -17,7 +17,6 @@ use super::ranges::Ranges;
 use super::table::Table;
 use crate::event::{Command, Dev, Event, Extent, MMC_MAJOR, Op, OpKind};
 use crate::follow::sink::{Ambiguity, Sink};
-use crate::io::Piece;
 
 /// The major number of loop devices.
 const LOOP_MAJOR: u32 = 7;
@@ -57,8 +56,8 @@ impl OpenRequests {
     pub fn one_done_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         let mut slots = self.table.beginning(extent, fits);
         if slots.iter().all(|slot| self.table.all[*slot].command.is_some()) {
-            let is_done = |piece: Piece| piece.hardware_done_ns.is_some();
-            slots = self.only(slots, |open| open.dispatch.is_some_and(is_done));
+            let done_ns = |open: &Open| open.dispatch?.hardware_done_ns;
+            slots = self.only(slots, |open| done_ns(open).is_some());
         }
         self.one_of(slots, extent)
     }

@@ -16,9 +16,7 @@ impl Meta {
             return;
         }
         for process in numbers("/proc") {
-            if let Some(cgroup) = cgroup_of(process) {
-                self.cgroups.insert(process, cgroup);
-            }
+            self.cgroups.extend(cgroup_of(process).map(|cgroup| (process, cgroup)));
             for thread in threads_of(process) {
                 let name = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm"));
                 let Ok(name) = name else { continue };
