@@ -5,8 +5,6 @@
 //! The slices of a request follow each other without a gap as far as its marks are known. A layer
 //! in which it spent no time has no slice, but the device always has one.
 
-use strum::VariantArray;
-
 use crate::io::{Mark, Origin, Request, Trace};
 
 /// The layers between the program and the device, with the names of their tracks.
@@ -105,11 +103,9 @@ pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
 
 fn before_issue(request: &Request) -> Option<Slice> {
     let issued_ns = request.marks.get(Mark::Issued)?;
-    let passed: Vec<(Mark, u64)> = Mark::VARIANTS[..=Mark::Issued as usize]
-        .iter()
-        .filter_map(|mark| Some((*mark, request.marks.get(*mark)?)))
-        .filter(|(_, time_ns)| *time_ns <= issued_ns)
-        .collect();
+    let marks = [Mark::Queued, Mark::GotRequest, Mark::Inserted, Mark::Issued].into_iter();
+    let known = marks.filter_map(|mark| Some((mark, request.marks.get(mark)?)));
+    let passed: Vec<_> = known.filter(|(_, time_ns)| *time_ns <= issued_ns).collect();
     let mut slice = Slice::new(Layer::Block, passed.first()?.1, issued_ns);
     let waits = passed.windows(2).map(|pair| (wait(pair[0].0, pair[1].0), pair[0].1, pair[1].1));
     slice.waits = waits.filter_map(|(what, from, to)| Some((what?, from, to))).collect();

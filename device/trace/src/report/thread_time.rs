@@ -187,8 +187,6 @@ pub fn had_cpu(sched: &Sched, cpu: u32, during_ns: (u64, u64)) -> Option<(SchedT
         EventKind::Switch(switch) => Some(switch.prev),
         _ => None,
     });
-    match longest.filter(|(ns, _)| *ns > 0 && sched.of_all) {
-        Some((ns, task)) => Some((task, Some(ns))),
-        None => last.map(|task| (task, None)),
-    }
+    let certain = longest.filter(|(ns, _)| *ns > 0 && sched.of_all);
+    certain.map(|(ns, task)| (task, Some(ns))).or(last.map(|task| (task, None)))
 }

@@ -56,10 +56,7 @@ pub fn size_text(bytes: u64) -> String {
 
 /// A text such as "read 4 KiB".
 pub fn op_and_size(op: &str, bytes: u64) -> String {
-    match bytes {
-        0 => op.into(),
-        bytes => format!("{op} {}", size_text(bytes)),
-    }
+    if bytes == 0 { op.into() } else { format!("{op} {}", size_text(bytes)) }
 }
 
 /// A text such as "read 4 KiB sector 8 by fio (1234), readahead of inode 12".
@@ -108,16 +105,12 @@ pub fn us(ns: u64) -> String {
 pub fn by(comm: &str, pid: u32, context: Option<Context>) -> String {
     let name = thread(comm, pid);
     let is_ksoftirqd = comm.starts_with("ksoftirqd/");
-    let on = match pid {
-        0 => "on an idle CPU".into(),
-        _ => format!("on top of {name}"),
-    };
-    match context {
-        Some(Context::Interrupt) => format!("by an interrupt {on}"),
-        Some(Context::Softirq) if !is_ksoftirqd => format!("by a softirq {on}"),
+    let on = if pid == 0 { "on an idle CPU".into() } else { format!("on top of {name}") };
+    match (context, pid) {
         // The idle thread wakes no other; an interrupt on top of it does.
-        None if pid == 0 => format!("by an interrupt {on}"),
-        None => format!("by {name} or an interrupt on top of it"),
-        Some(_) => format!("by {name}"),
+        (Some(Context::Interrupt), _) | (None, 0) => format!("by an interrupt {on}"),
+        (Some(Context::Softirq), _) if !is_ksoftirqd => format!("by a softirq {on}"),
+        (None, _) => format!("by {name} or an interrupt on top of it"),
+        (Some(_), _) => format!("by {name}"),
     }
 }

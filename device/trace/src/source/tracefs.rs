@@ -26,10 +26,8 @@ const TRACEFS_MAGIC: u64 = 0x7472_6163;
 /// The prefix for this process. It contains the PID namespace, unless that is the initial one: only
 /// a run in the same namespace can find out whether the process is gone.
 fn prefix() -> String {
-    match pid_namespace::other_than_initial() {
-        Some(namespace) => format!("{PREFIX}in-{namespace}-"),
-        None => PREFIX.into(),
-    }
+    let namespace = pid_namespace::other_than_initial();
+    namespace.map_or(PREFIX.into(), |number| format!("{PREFIX}in-{number}-"))
 }
 
 /// Adds the file, and the value that could not be written, to an error.

@@ -69,11 +69,9 @@ impl Flushes {
 
     /// Records a completed request. After a flush, the requests that it served complete next.
     pub fn note_end(&mut self, request: usize, event: &Event, sink: &Sink) {
-        let Some(flush) = sink.results.request(request) else { return };
+        let is_flush = |of: &&Request| of.op.kind == OpKind::Flush;
+        let Some(flush) = sink.results.request(request).filter(is_flush) else { return };
         let Some(issued_ns) = flush.marks.get(Mark::Issued) else { return };
-        if flush.op.kind != OpKind::Flush {
-            return;
-        }
         let (dev, cpu, pid) = (flush.dev, event.cpu, event.pid);
         let (flush, served) = ((request, issued_ns), Vec::new());
         self.all.entry(dev).or_default().push((flush, event.time_ns));

@@ -140,17 +140,13 @@ impl Open {
 
     /// Records that the driver requeued it, or that its rest was requeued after a piece.
     pub fn requeue(&mut self, time_ns: u64) {
-        match self.dispatch.take() {
-            // Nothing of this dispatch has completed.
-            Some(piece) if piece.bytes == 0 => {
-                self.request.requeues += 1;
-                self.request.pieces.push(Piece { ended_ns: time_ns, ..piece });
-            }
-            Some(piece) => self.request.pieces.push(piece),
-            None if self.parted => {}
-            // The driver was busy before the request was issued.
-            None => self.request.requeues += 1,
+        let mut dispatch = self.dispatch.take();
+        // Nothing of this dispatch has completed, or the driver was busy before the issue.
+        if dispatch.map_or(!self.parted, |piece| piece.bytes == 0) {
+            self.request.requeues += 1;
+            dispatch.iter_mut().for_each(|piece| piece.ended_ns = time_ns);
         }
+        self.request.pieces.extend(dispatch);
         (self.parted, self.inserted) = (false, false);
     }
 

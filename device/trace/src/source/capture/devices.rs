@@ -75,11 +75,8 @@ impl Stack {
         if request.dev == self.dev || request.through.contains(&self.dev) {
             return true;
         }
-        let untold = match self.untold {
-            Untold::Nothing => false,
-            Untold::Flushes => request.op.kind == OpKind::Flush,
-            Untold::Anything => true,
-        };
+        let is_flush = request.op.kind == OpKind::Flush;
+        let untold = self.untold == Untold::Anything || self.untold == Untold::Flushes && is_flush;
         let is_below = |dev: &Dev| self.below.contains(dev);
         untold && is_below(&request.dev) && request.through.iter().all(is_below)
     }
@@ -92,15 +89,12 @@ fn folder(dev: Dev) -> io::Result<PathBuf> {
 
 /// Adds the devices below the one with this sysfs folder.
 fn add_below(folder: &Path, found: &mut BTreeSet<Dev>) -> io::Result<()> {
-    let mut below = Vec::new();
-    if folder.join("partition").exists() {
-        below.extend(folder.parent().map(Path::to_path_buf));
-    }
+    let disk = folder.parent().filter(|_| folder.join("partition").exists());
     // The devices below device mapper and RAID; the folder of a disk is empty.
-    for entry in fs::read_dir(folder.join("slaves")).into_iter().flatten() {
-        below.push(fs::canonicalize(entry?.path())?);
-    }
-    for folder in below {
+    let slaves = fs::read_dir(folder.join("slaves")).into_iter().flatten();
+    let slaves = slaves.map(|entry| fs::canonicalize(entry?.path()));
+    for folder in disk.map(|disk| Ok(disk.to_path_buf())).into_iter().chain(slaves) {
+        let folder = folder?;
         if found.insert(number(&folder)?) {
             add_below(&folder, found)?;
         }

@@ -103,10 +103,8 @@ impl Watch {
     /// The statistics since the last call.
     pub fn interval(&mut self) -> Vec<Interval> {
         let ended_ns = self.ended_ns.as_mut().map(std::mem::take).unwrap_or_default();
-        let figures = ended_ns.into_iter().filter_map(|((dev, what), ns)| {
-            Some(Interval { dev, what, times: Distribution::of(ns)? })
-        });
-        figures.collect()
+        let of = |((dev, what), ns)| Some(Interval { dev, what, times: Distribution::of(ns)? });
+        ended_ns.into_iter().filter_map(of).collect()
     }
 
     fn take_entry(&mut self, entry: Entry, cpu: u32) -> Option<Slow> {
