@@ -91,10 +91,8 @@ impl<'a> Waiting<'a> {
         let idle = Intervals::new([during_ns]).minus(&own).minus(&journal);
         let mut waits: Vec<Wait> = parts(WaitedFor::OwnRequest, &own).collect();
         waits.extend(parts(WaitedFor::Journal, &journal));
-        match self.stays(item) {
-            Some(stays) => waits.extend(self.by_stays(item, &stays, &idle)),
-            None => waits.extend(self.by_facts(item, idle)),
-        }
+        let by_stays = self.stays(item).map(|stays| self.by_stays(item, &stays, &idle));
+        waits.extend(by_stays.unwrap_or_else(|| self.by_facts(item, idle)));
         waits.sort_by_key(|wait| wait.from_ns);
         waits
     }

@@ -86,9 +86,8 @@ impl Tracefs {
         let (instances, prefix) = (self.root.join("instances"), prefix());
         for name in names_in(&instances)? {
             let name_of_ours = name.strip_prefix(&prefix).unwrap_or_default();
-            let mut parts = name_of_ours.split('-').map(str::parse);
+            let mut parts = name_of_ours.split('-').map(str::parse::<u64>);
             let (Some(Ok(pid)), Some(Ok(started))) = (parts.next(), parts.next()) else { continue };
-            let pid: u64 = pid;
             // A process ID may have been reused. The start time shows that.
             if u32::try_from(pid).ok().and_then(started_ticks) == Some(started) {
                 continue;

@@ -32,18 +32,14 @@ pub(in crate::follow) struct OpenRequests {
     commands: HashMap<CommandKey, Vec<Slot>>,
     /// The devices with `block_getrq`, where each request should have that event.
     pub allocating: HashSet<Dev>,
-    events_were_lost: bool,
+    /// The reason for a missing event: a loss, once there was one.
+    pub absence: Ambiguity,
 }
 
 impl OpenRequests {
-    /// The reason for a missing event.
-    pub fn absence(&self) -> Ambiguity {
-        if self.events_were_lost { Ambiguity::Loss } else { Ambiguity::Edge }
-    }
-
     /// A new request without earlier events.
     pub fn unseen(&self, extent: &Extent) -> Open {
-        Open { ambiguity: Some(self.absence()), ..Open::new(extent) }
+        Open { ambiguity: Some(self.absence), ..Open::new(extent) }
     }
 
     /// The only request that begins at `extent`, fits and is not in flight; all if several do.
@@ -124,7 +120,7 @@ impl OpenRequests {
         let ambiguity = |slot: &Slot| {
             let open = &self.table.all[*slot];
             let unseen = open.has_no_beginning() && self.allocating.contains(&open.request.dev);
-            open.ambiguity.or_else(|| unseen.then(|| self.absence()))
+            open.ambiguity.or_else(|| unseen.then_some(self.absence))
         };
         let known = slots.iter().filter_map(ambiguity);
         let reason = known.fold(Ambiguity::Odd(ALIKE), Ord::max);
@@ -138,7 +134,7 @@ impl OpenRequests {
 
     /// Events were lost. Open requests may have completed since.
     pub fn lose_sight(&mut self) {
-        self.events_were_lost = true;
+        self.absence = Ambiguity::Loss;
         for slot in std::mem::take(&mut self.table.since_loss) {
             let Some(open) = self.table.all.get_mut(slot) else { continue };
             open.shares.clear();
@@ -159,7 +155,7 @@ impl OpenRequests {
         let Some(sector) = command.sector else { return };
         for slot in self.commands.remove(&key).unwrap_or_default() {
             let range = self.ranges.get_mut(slot).filter(|range| range.command == Some(key));
-            match range.map(|range| range.has(sector)) {
+            match range.map(|range| range.sectors.contains(&sector)) {
                 Some(true) => self.commands.entry(key).or_default().push(slot),
                 Some(false) => self.forget(slot, event, sink),
                 None => {}
@@ -172,7 +168,7 @@ impl OpenRequests {
     /// one.
     pub fn forget_flush(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) -> bool {
         let one_queue = matches!(extent.dev.major, MMC_MAJOR | LOOP_MAJOR);
-        if extent.op.kind != OpKind::Flush || !one_queue || !self.events_were_lost {
+        if extent.op.kind != OpKind::Flush || !one_queue || self.absence != Ambiguity::Loss {
             return false;
         }
         let lost = |open: &Open| open.dispatch.is_some() && open.ambiguity == Some(Ambiguity::Loss);

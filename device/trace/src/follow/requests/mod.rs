@@ -243,7 +243,7 @@ impl Requests {
     /// A request completes of which nothing else was seen. If it was in flight before the trace, the
     /// last completion at its place may be its own. After a loss, its beginning may be lost.
     fn complete_unseen(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) {
-        let ambiguity = self.open.absence();
+        let ambiguity = self.open.absence;
         let last = self.ended_at.remove(&(place(extent), extent.sectors, extent.op.kind));
         let last = last.filter(|_| ambiguity == Ambiguity::Edge);
         let last = last.and_then(|index| sink.results.requests[index].take());
@@ -288,7 +288,7 @@ impl Requests {
         sink.results.requests.push(Some(open.into_request()));
         self.last_without_beginning = without_beginning.then_some((after, index));
         if without_beginning || grown {
-            self.without_beginning.push((index, self.open.absence(), !without_beginning));
+            self.without_beginning.push((index, self.open.absence, !without_beginning));
         }
         for (nth, share) in shares.iter().enumerate() {
             sink.add(share, index, nth == 0);

@@ -200,8 +200,7 @@ impl Open {
 /// The place at which to look up the request of `extent`. Flushes have no sector; passthrough
 /// requests have 0, and at their end -1.
 pub(in crate::follow) fn place(extent: &Extent) -> StartSector {
-    let passthrough = extent.op.kind == OpKind::Other && extent.sectors == 0 && extent.sector == 0;
-    let sector =
-        if extent.op.kind == OpKind::Flush || passthrough { NOWHERE } else { extent.sector };
-    (extent.dev, sector)
+    let Extent { dev, sector, sectors, op, .. } = *extent;
+    let passthrough = op.kind == OpKind::Other && (sectors, sector) == (0, 0);
+    (dev, if op.kind == OpKind::Flush || passthrough { NOWHERE } else { sector })
 }

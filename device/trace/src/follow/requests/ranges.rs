@@ -17,7 +17,7 @@ pub(in crate::follow) struct AmbiguousRange {
     dev: Dev,
     /// All sectors that it ever had. Flushes and passthrough requests have none, and share no place
     /// with requests that have some.
-    sectors: Range<u64>,
+    pub sectors: Range<u64>,
     /// Its command when events were lost, unless it is ambiguous with another request.
     pub command: Option<CommandKey>,
 }
@@ -36,10 +36,6 @@ impl AmbiguousRange {
             _ => self.sectors.start < end_of(extent, begin) && begin < self.sectors.end,
         };
         self.dev == dev && is_here
-    }
-
-    pub fn has(&self, sector: u64) -> bool {
-        self.sectors.contains(&sector)
     }
 }
 

@@ -13,11 +13,12 @@ const UNMATCHED_KEPT: usize = 1_000;
 /// The reason why a request is not reported as matched.
 ///
 /// Of several, the last in this order counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::follow) enum Ambiguity {
     /// Events contradict each other.
     Odd(&'static str),
     /// It began before the trace.
+    #[default]
     Edge,
     /// It was open while events were lost, or cannot be distinguished from a request that was.
     Loss,

@@ -42,12 +42,9 @@ impl AskedFor {
             (false, true) if self.number != Some(child) => {
                 let by_tracer = self.tracer.contains(&event.pid);
                 let last = self.times.get_mut(&child).and_then(|times| times.last_mut());
-                match last {
-                    // A thread that the tracer starts was requested.
-                    Some(time) if by_tracer => time.start = now_ns,
-                    Some(time) => time.end = now_ns,
-                    None => {}
-                }
+                let Some(time) = last else { return };
+                // A thread that the tracer starts was requested.
+                *(if by_tracer { &mut time.start } else { &mut time.end }) = now_ns;
             }
             _ => {}
         }
