@@ -77,13 +77,6 @@ impl Wanted {
         systems.contains(&self.system) || self.name == "balance_dirty_pages"
     }
 
-    fn printed(self, text: &[impl AsRef<str>]) -> Wanted {
-        let fields = self.fields.iter().copied();
-        let names: Vec<&str> = fields.chain([self.comm_field()]).map(bare).collect();
-        let text = text.iter().map(|text| Pattern::new(text.as_ref(), &names)).collect();
-        Wanted { text, ..self }
-    }
-
     /// The number of the field with the thread's name, which a line of text repeats; or else the
     /// number after the last field.
     pub(super) fn comm_slot(&self) -> usize {
@@ -159,26 +152,26 @@ const WAKING: &[&str] = &[
 #[rustfmt::skip]
 fn block() -> Vec<Wanted> {
     vec![
-        row("block block_bio_queue", Summary, EXTENT, BIO, |f| Some(EventKind::BioQueue(f.extent()?))),
-        row("block block_bio_remap", Summary, "dev sector nr_sector rwbs ?ioprio old_dev old_sector",
+        row("block", "block_bio_queue", Summary, EXTENT, BIO, |f| Some(EventKind::BioQueue(f.extent()?))),
+        row("block", "block_bio_remap", Summary, "dev sector nr_sector rwbs ?ioprio old_dev old_sector",
             &["{dev:D} {rwbs:r} {sector:d} + {nr_sector:d} <- ({old_dev:D}) {old_sector:d}"],
             |f| Some(EventKind::BioRemap { to: f.extent()?, from: (f.dev(5)?, f.u64(6)?) })),
-        row("block block_split", Summary, "dev sector new_sector rwbs",
+        row("block", "block_split", Summary, "dev sector new_sector rwbs",
             &["{dev:D} {rwbs:r} {sector:d} / {new_sector:d} [{comm:n}]"], |f| {
                 let (dev, sector, new_sector) = (f.dev(0)?, f.u64(1)?, f.u64(2)?);
                 let bio = Extent { dev, sector, sectors: 0, op: f.op(3)?, priority: None };
                 Some(EventKind::BioSplit { bio, new_sector })
             }),
-        row("block block_bio_backmerge", Summary, EXTENT, BIO, |f| Some(EventKind::BackMerge(f.extent()?))),
-        row("block block_bio_frontmerge", Summary, EXTENT, BIO, |f| Some(EventKind::FrontMerge(f.extent()?))),
-        row("block block_rq_merge", Summary, EXTENT, REQUEST, |f| Some(EventKind::RequestMerge(f.extent()?))),
-        row("block block_getrq", Summary, EXTENT, BIO, |f| Some(EventKind::GetRequest(f.extent()?))),
-        row("block block_rq_insert", Summary, EXTENT, REQUEST, |f| Some(EventKind::Insert(f.extent()?))),
-        row("block block_rq_issue", Summary, EXTENT, REQUEST, |f| Some(EventKind::Issue(f.extent()?))),
-        row("block block_rq_requeue", Summary, EXTENT, ENDED, |f| Some(EventKind::Requeue(f.extent()?))),
-        row("block block_rq_complete", Summary, "dev sector nr_sector rwbs ?ioprio error", ENDED,
+        row("block", "block_bio_backmerge", Summary, EXTENT, BIO, |f| Some(EventKind::BackMerge(f.extent()?))),
+        row("block", "block_bio_frontmerge", Summary, EXTENT, BIO, |f| Some(EventKind::FrontMerge(f.extent()?))),
+        row("block", "block_rq_merge", Summary, EXTENT, REQUEST, |f| Some(EventKind::RequestMerge(f.extent()?))),
+        row("block", "block_getrq", Summary, EXTENT, BIO, |f| Some(EventKind::GetRequest(f.extent()?))),
+        row("block", "block_rq_insert", Summary, EXTENT, REQUEST, |f| Some(EventKind::Insert(f.extent()?))),
+        row("block", "block_rq_issue", Summary, EXTENT, REQUEST, |f| Some(EventKind::Issue(f.extent()?))),
+        row("block", "block_rq_requeue", Summary, EXTENT, ENDED, |f| Some(EventKind::Requeue(f.extent()?))),
+        row("block", "block_rq_complete", Summary, "dev sector nr_sector rwbs ?ioprio error", ENDED,
             |f| Some(EventKind::Complete { extent: f.extent()?, error: f.number(5)? })),
-        row("k2 k2_late", Summary, "dev sector level ns", &["{dev:D} {sector:d} level {level:d} took {ns:d} ns {*}"],
+        row("k2", "k2_late", Summary, "dev sector level ns", &["{dev:D} {sector:d} level {level:d} took {ns:d} ns {*}"],
             |f| Some(EventKind::K2Late { dev: f.dev(0)?, sector: f.u64(1)?, level: f.number(2)?, ns: f.u64(3)? })),
     ]
 }
@@ -186,48 +179,48 @@ fn block() -> Vec<Wanted> {
 #[rustfmt::skip]
 fn drivers() -> Vec<Wanted> {
     vec![
-        row("mmc mmc_request_start", Summary, "mrq cmd_opcode blocks blksz blk_addr",
+        row("mmc", "mmc_request_start", Summary, "mrq cmd_opcode blocks blksz blk_addr",
             &["{*}: start struct mmc_request[{mrq:x}]: cmd_opcode={cmd_opcode:d} {*} blocks={blocks:d} block_size={blksz:d} blk_addr={blk_addr:d} {*}"],
             |f| mmc_start(f).map(EventKind::HardwareStart)),
-        row("mmc mmc_request_done", Summary, "mrq cmd_opcode bytes_xfered",
+        row("mmc", "mmc_request_done", Summary, "mrq cmd_opcode bytes_xfered",
             &["{*}: end struct mmc_request[{mrq:x}]: cmd_opcode={cmd_opcode:d} {*} bytes_xfered={bytes_xfered:d} {*}"],
             |f| mmc_done(f).map(EventKind::HardwareDone)),
         // A command without a disk is an administrative one.
-        row("nvme nvme_setup_cmd", Summary, NVME,
+        row("nvme", "nvme_setup_cmd", Summary, NVME,
             &["nvme{ctrl_id:d}: disk={*}, qid={qid:d}, cmdid={cid:d}, nsid={*}, cmd=({opcode:w} {*})",
               "nvme{ctrl_id:d}: qid={qid:d}, cmdid={cid:d}, nsid={*}, cmd=({opcode:w} {*})"],
             |f| nvme(f).map(EventKind::HardwareStart)),
-        row("nvme nvme_complete_rq", Summary, NVME,
+        row("nvme", "nvme_complete_rq", Summary, NVME,
             &["nvme{ctrl_id:d}: disk={*}, qid={qid:d}, cmdid={cid:d}, res={*}, status={:x}",
               "nvme{ctrl_id:d}: qid={qid:d}, cmdid={cid:d}, res={*}, status={:x}"],
             |f| nvme(f).map(EventKind::HardwareDone)),
-        row("scsi scsi_dispatch_cmd_start", Summary, SCSI, SCSI_TEXT, |f| scsi(f).map(EventKind::HardwareStart)),
-        row("scsi scsi_dispatch_cmd_done", Summary, SCSI, SCSI_TEXT, |f| scsi(f).map(EventKind::HardwareDone)),
-        row("irq irq_handler_entry", Fine, "", &["irq={:d} name={*}"], |_| Some(EventKind::Interrupt)),
-        row("irq irq_handler_exit", Fine, "", &["irq={:d} ret={*}"], |_| Some(EventKind::Interrupt)),
+        row("scsi", "scsi_dispatch_cmd_start", Summary, SCSI, SCSI_TEXT, |f| scsi(f).map(EventKind::HardwareStart)),
+        row("scsi", "scsi_dispatch_cmd_done", Summary, SCSI, SCSI_TEXT, |f| scsi(f).map(EventKind::HardwareDone)),
+        row("irq", "irq_handler_entry", Fine, "", &["irq={:d} name={*}"], |_| Some(EventKind::Interrupt)),
+        row("irq", "irq_handler_exit", Fine, "", &["irq={:d} ret={*}"], |_| Some(EventKind::Interrupt)),
     ]
 }
 
 #[rustfmt::skip]
 fn io_uring() -> Vec<Wanted> {
     vec![
-        Wanted { old_name: Some("io_uring_submit_sqe"), ..row("io_uring io_uring_submit_req", Summary, "req ?sq_thread ?opcode",
+        Wanted { old_name: Some("io_uring_submit_sqe"), ..row("io_uring", "io_uring_submit_req", Summary, "req ?sq_thread ?opcode",
             &["ring {*}, req {req:x}, {*}, opcode {opcode:t}, {*}, sq_thread {sq_thread:d}",
               "ring {*}, req {req:x}, {*}, sq_thread {sq_thread:d}"],
             |f| {
                 let sq_thread = f.u64(1).unwrap_or(0) != 0;
                 Some(EventKind::UringSubmit { request: f.hex(0)?, sq_thread, operation: f.uring_call(2) })
             }) },
-        row("io_uring io_uring_complete", Summary, "req res",
+        row("io_uring", "io_uring_complete", Summary, "req res",
             &["ring {*}, req {req:x}, {*} result {res:s}, cflags 0x{*}"],
             |f| Some(EventKind::UringComplete { request: f.hex(0)?, result: f.number(1)? })),
-        row("io_uring io_uring_queue_async_work", Summary, "req", &["ring {*}, request {req:x}, user_data 0x{*}"],
+        row("io_uring", "io_uring_queue_async_work", Summary, "req", &["ring {*}, request {req:x}, user_data 0x{*}"],
             |f| Some(EventKind::UringQueueWork { request: f.hex(0)? })),
-        row("io_uring io_uring_link", Summary, "req target_req",
+        row("io_uring", "io_uring_link", Summary, "req target_req",
             &["ring {*}, request {req:x} linked after {target_req:x}"],
             |f| Some(EventKind::UringLink { request: f.hex(0)?, after: f.hex(1)? })),
         // Only workers: other threads cause this event for each operation.
-        Wanted { filter: "comm ~ \"iou-wrk-*\"", ..row("io_uring io_uring_file_get", Summary, "req",
+        Wanted { filter: "comm ~ \"iou-wrk-*\"", ..row("io_uring", "io_uring_file_get", Summary, "req",
             &["ring {*}, req {req:x}, {*}, fd {:s}"],
             |f| Some(EventKind::UringFileGet { request: f.hex(0)? })) },
     ]
@@ -237,24 +230,24 @@ fn io_uring() -> Vec<Wanted> {
 fn files() -> Vec<Wanted> {
     let cached = |f: &Fields| Some(EventKind::PageCacheAdd { dev: f.dev(0)?, inode: f.hex(1)? });
     vec![
-        row("writeback writeback_single_inode_start", Summary, "ino", INODE,
+        row("writeback", "writeback_single_inode_start", Summary, "ino", INODE,
             |f| Some(EventKind::WritebackStart { inode: f.u64(0)? })),
-        row("writeback writeback_single_inode", Summary, "ino", INODE,
+        row("writeback", "writeback_single_inode", Summary, "ino", INODE,
             |f| Some(EventKind::WritebackEnd { inode: f.u64(0)? })),
         // One event per pause, from a thread that is about to sleep; in ms, negative if it does not
         // pause.
-        row("writeback balance_dirty_pages", Summary, "pause", &["bdi {*} pause={pause:s} period={*}"], |f| {
+        row("writeback", "balance_dirty_pages", Summary, "pause", &["bdi {*} pause={pause:s} period={*}"], |f| {
             let pause_ms = u64::try_from(f.int(0)?).unwrap_or(0);
             Some(EventKind::DirtyPause { pause_ns: pause_ms.saturating_mul(NS_PER_MS) })
         }),
-        row("filemap mm_filemap_add_to_page_cache", Fine, "s_dev i_ino", &["dev {s_dev:D} ino {i_ino:x} {*}"], cached),
-        row("readahead page_cache_ra_unbounded", Files, "s_dev i_ino", READAHEAD, cached),
-        row("readahead page_cache_ra_order", Files, "s_dev i_ino", READAHEAD, cached),
-        row("readahead page_cache_sync_ra", Files, "s_dev i_ino", READAHEAD, cached),
-        row("readahead page_cache_async_ra", Files, "s_dev i_ino", READAHEAD, cached),
-        row("jbd2 jbd2_start_commit", Summary, "dev transaction", COMMIT,
+        row("filemap", "mm_filemap_add_to_page_cache", Fine, "s_dev i_ino", &["dev {s_dev:D} ino {i_ino:x} {*}"], cached),
+        row("readahead", "page_cache_ra_unbounded", Files, "s_dev i_ino", READAHEAD, cached),
+        row("readahead", "page_cache_ra_order", Files, "s_dev i_ino", READAHEAD, cached),
+        row("readahead", "page_cache_sync_ra", Files, "s_dev i_ino", READAHEAD, cached),
+        row("readahead", "page_cache_async_ra", Files, "s_dev i_ino", READAHEAD, cached),
+        row("jbd2", "jbd2_start_commit", Summary, "dev transaction", COMMIT,
             |f| Some(EventKind::JournalCommitStart { dev: f.dev(0)?, transaction: f.number(1)? })),
-        row("jbd2 jbd2_end_commit", Summary, "dev transaction", COMMIT,
+        row("jbd2", "jbd2_end_commit", Summary, "dev transaction", COMMIT,
             |f| Some(EventKind::JournalCommitEnd { dev: f.dev(0)?, transaction: f.number(1)? })),
     ]
 }
@@ -262,7 +255,7 @@ fn files() -> Vec<Wanted> {
 #[rustfmt::skip]
 fn threads() -> Vec<Wanted> {
     vec![
-        row("sched sched_switch", Threads, "prev_pid prev_comm prev_prio prev_state next_pid next_comm next_prio",
+        row("sched", "sched_switch", Threads, "prev_pid prev_comm prev_prio prev_state next_pid next_comm next_prio",
             &["prev_comm={prev_comm:n} prev_pid={prev_pid:d} prev_prio={prev_prio:s} prev_state={prev_state:w} ==> \
                next_comm={next_comm:n} next_pid={next_pid:d} next_prio={next_prio:s}",
               "{prev_comm:n}:{prev_pid:d} [{prev_prio:s}] {prev_state:w} ==> {next_comm:n}:{next_pid:d} [{next_prio:s}]"],
@@ -270,20 +263,20 @@ fn threads() -> Vec<Wanted> {
                 let runnable = f.is_runnable(3)?;
                 Some(EventKind::Switch(Switch { prev: task(f, 0)?, runnable, next: task(f, 4)? }))
             }),
-        row("sched sched_waking", Threads, "pid comm prio ?common_flags", WAKING, waking),
-        row("sched sched_wakeup", Files, "pid comm prio ?common_flags", WAKING, waking),
-        row("lock contention_begin", Threads, "", &["{:x} (flags={*}"], |_| Some(EventKind::LockBegin)),
-        row("lock contention_end", Threads, "", &["{:x} (ret={:s})"], |_| Some(EventKind::LockEnd)),
+        row("sched", "sched_waking", Threads, "pid comm prio ?common_flags", WAKING, waking),
+        row("sched", "sched_wakeup", Files, "pid comm prio ?common_flags", WAKING, waking),
+        row("lock", "contention_begin", Threads, "", &["{:x} (flags={*}"], |_| Some(EventKind::LockBegin)),
+        row("lock", "contention_end", Threads, "", &["{:x} (ret={:s})"], |_| Some(EventKind::LockEnd)),
         // Any call ends a page fault that has no end event.
-        row("raw_syscalls sys_enter", Threads, "", &["NR {:s} ({*}"], |_| Some(EventKind::AnyCall)),
-        row("exceptions page_fault_user", Threads, "", &["address={*} error_code={*}"], |_| Some(EventKind::PageFault)),
+        row("raw_syscalls", "sys_enter", Threads, "", &["NR {:s} ({*}"], |_| Some(EventKind::AnyCall)),
+        row("exceptions", "page_fault_user", Threads, "", &["address={*} error_code={*}"], |_| Some(EventKind::PageFault)),
         // Not sched_process_fork: workers of io_uring start without it.
-        row("task task_newtask", Summary, "pid clone_flags", &["pid={pid:d} comm={:n} clone_flags={clone_flags:x} {*}"],
+        row("task", "task_newtask", Summary, "pid clone_flags", &["pid={pid:d} comm={:n} clone_flags={clone_flags:x} {*}"],
             |f| Some(EventKind::Fork { child: f.number(0)?, same_process: f.hex(1)? & CLONE_THREAD != 0 })),
-        row("sched sched_process_fork", Files, "child_pid", &["comm={*} child_pid={child_pid:d}"],
+        row("sched", "sched_process_fork", Files, "child_pid", &["comm={*} child_pid={child_pid:d}"],
             |f| Some(EventKind::Fork { child: f.number(0)?, same_process: false })),
         // perf's own record, which it prints on request.
-        row("perf PERF_RECORD_LOST", Files, "lost", &["lost {lost:d}"],
+        row("perf", "PERF_RECORD_LOST", Files, "lost", &["lost {lost:d}"],
             |f| Some(EventKind::Lost { count: f.u64(0)?, since_ns: None })),
     ]
 }
@@ -306,18 +299,21 @@ fn task(fields: &Fields, first: usize) -> Option<SchedTask> {
 }
 
 fn row(
-    path: &'static str,
+    system: &'static str,
+    name: impl Into<String>,
     need: Need,
     fields: &'static str,
-    text: &[&'static str],
+    text: &[impl AsRef<str>],
     decode: impl Fn(&Fields) -> Option<EventKind> + Send + Sync + 'static,
 ) -> Wanted {
-    let (system, name) = path.split_once(' ').unwrap_or((path, ""));
     let fields = fields.split_whitespace().collect();
     let (name, decode) = (name.into(), Box::new(decode));
     let row =
         Wanted { system, name, old_name: None, need, filter: "", fields, text: Vec::new(), decode };
-    row.printed(text)
+    let fields = row.fields.iter().copied();
+    let names: Vec<&str> = fields.chain([row.comm_field()]).map(bare).collect();
+    let text = text.iter().map(|text| Pattern::new(text.as_ref(), &names)).collect();
+    Wanted { text, ..row }
 }
 
 /// The rows of a call. perf and trace-cmd print the arguments in the event's format (all in
@@ -337,12 +333,12 @@ fn calls(events: &'static CallEvents) -> [Wanted; 2] {
             .flat_map(|arguments| [format!("({arguments})"), arguments])
             .collect(),
     };
-    let enter = row("syscalls", need, fd.unwrap_or(ABSENT), &[], move |f| {
-        Some(EventKind::CallEnter { call, fd: f.hex(0).map(|fd| fd as i32) })
-    });
-    let exit = row("syscalls", need, "ret", &["{ret:x}", "-> {ret:x}"], move |f| {
-        Some(EventKind::CallExit { call, result: f.hex(0)? as i64 })
-    });
-    let enter = Wanted { name: format!("sys_enter_{name}"), ..enter }.printed(&arguments);
-    [enter, Wanted { name: format!("sys_exit_{name}"), ..exit }]
+    let entered =
+        move |f: &Fields| Some(EventKind::CallEnter { call, fd: f.hex(0).map(|fd| fd as i32) });
+    let exited = move |f: &Fields| Some(EventKind::CallExit { call, result: f.hex(0)? as i64 });
+    let (enter, exit) = (format!("sys_enter_{name}"), format!("sys_exit_{name}"));
+    [
+        row("syscalls", enter, need, fd.unwrap_or(ABSENT), &arguments, entered),
+        row("syscalls", exit, need, "ret", &["{ret:x}", "-> {ret:x}"], exited),
+    ]
 }
