@@ -77,14 +77,8 @@ impl Follower {
         }
         let Waits { sched, dirty_pauses, lock_waits, .. } = self.waits;
         let (missing, processes) = (self.sink.seen.missing(), self.callers.processes);
-        Trace {
-            missing,
-            processes,
-            sched,
-            dirty_pauses,
-            lock_waits,
-            ..self.sink.results.into_trace()
-        }
+        let trace = self.sink.results.into_trace();
+        Trace { missing, processes, sched, dirty_pauses, lock_waits, ..trace }
     }
 
     fn take_bio_event(&mut self, event: &Event) {

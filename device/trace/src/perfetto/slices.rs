@@ -92,11 +92,9 @@ pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     slices.retain(|slice| slice.layer == Layer::Device || slice.begin_ns < slice.end_ns);
     let count = slices.len();
     let linked = count > 1 || matches!(request.origin, Origin::Io(_));
-    let place = |(number, slice)| Slice {
-        request: index,
-        linked,
-        last: linked && number + 1 == count,
-        ..slice
+    let place = |(number, slice)| {
+        let last = linked && number + 1 == count;
+        Slice { request: index, linked, last, ..slice }
     };
     slices.into_iter().enumerate().map(place).collect()
 }

@@ -106,9 +106,8 @@ impl Commands {
     pub fn end(&mut self, event: &Event, command: &Command, table: &mut Table) {
         let key = (command.driver, command.key);
         let Some(slot) = self.running.remove(&key) else { return };
-        let Some(open) = table.all.get_mut(slot).filter(|open| open.command == Some(key)) else {
-            return;
-        };
+        let open = table.all.get_mut(slot).filter(|open| open.command == Some(key));
+        let Some(open) = open else { return };
         // Without command queueing, a write command ends with the transfer, but the card stays
         // busy.
         let still_busy = command.driver == Driver::Mmc

@@ -24,7 +24,6 @@ struct Waiting {
     since_ns: u64,
     /// The last event of data has its first sector or its end, depending on the kernel.
     sectors: [u64; 2],
-    has_data: bool,
     asker: Request,
     shares: Vec<Share>,
 }
@@ -60,11 +59,11 @@ pub(in crate::follow) struct Flushes {
 }
 
 impl Flushes {
-    /// Adds a request without data that asks for a flush. It will never be issued.
-    pub fn wait(&mut self, event: &Event, extent: &Extent, asker: Request, shares: Vec<Share>) {
-        let (cpu, since_ns, sectors) = (event.cpu, event.time_ns, [extent.sector; 2]);
-        let waiting = Waiting { cpu, since_ns, sectors, has_data: false, asker, shares };
-        self.waiting.entry(extent.dev).or_default().push(waiting);
+    /// Adds a request that waits for a flush. Without data, it will never be issued.
+    pub fn wait(&mut self, event: &Event, sectors: [u64; 2], asker: Request, shares: Vec<Share>) {
+        let (cpu, since_ns, dev) = (event.cpu, event.time_ns, asker.dev);
+        let waiting = Waiting { cpu, since_ns, sectors, asker, shares };
+        self.waiting.entry(dev).or_default().push(waiting);
     }
 
     /// Records a completed request. After a flush, the requests that it served complete next.
@@ -102,14 +101,7 @@ impl Flushes {
             self.closing.push((event.cpu, dev));
             return;
         }
-        self.waiting.entry(dev).or_default().push(Waiting {
-            cpu: event.cpu,
-            since_ns: event.time_ns,
-            sectors: [data.sector, end],
-            has_data: true,
-            asker: data.clone(),
-            shares: shares.to_vec(),
-        });
+        self.wait(event, [data.sector, end], data.clone(), shares.to_vec());
         // The next flush also serves their tasks.
         shares.iter().for_each(|share| sink.hold(share.task));
     }
@@ -213,11 +205,11 @@ fn judge(running: &[Waiting], served: &[u64]) -> (Vec<usize>, bool) {
         found.extend(first);
     }
     // Requests of one CPU belong to one queue, which completes the oldest first.
-    let mut empty = running.iter().filter(|one| !one.has_data).map(|one| one.cpu);
+    let mut empty = running.iter().filter(|one| one.asker.bytes == 0).map(|one| one.cpu);
     let one_queue = empty.next().is_none_or(|cpu| empty.all(|other| other == cpu));
     let is_clear = |sector: &u64| {
         shows(*sector).all(|at| found.contains(&at))
-            || one_queue && shows(*sector).all(|at| !running[at].has_data)
+            || one_queue && shows(*sector).all(|at| running[at].asker.bytes == 0)
     };
     let is_certain = found.len() == served.len() && served.iter().all(is_clear);
     (found, is_certain)

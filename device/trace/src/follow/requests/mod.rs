@@ -77,7 +77,7 @@ impl Requests {
         let mut open = Open::from_bio(bio, extent);
         open.request.marks.set(Mark::GotRequest, event.time_ns);
         if extent.sectors == 0 && extent.op.kind != OpKind::Other {
-            return self.flushes.wait(event, extent, open.request, open.shares);
+            return self.flushes.wait(event, [extent.sector; 2], open.request, open.shares);
         }
         open.awaits_flush = extent.op.preflush;
         self.open.table.insert(open);
