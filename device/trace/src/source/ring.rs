@@ -45,9 +45,9 @@ pub struct BadPage {
 /// The entries of one page in order. An error is the last item.
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
+    /// The page, up to the end of its data.
     page: &'a [u8],
     at: usize,
-    end: usize,
     time_ns: u64,
     lost: Option<u64>,
 }
@@ -71,15 +71,15 @@ pub fn entries<'a>(page: &'a [u8], format: &PageFormat) -> Result<Entries<'a>, B
         _ if format.commit_size == 8 => u64_at(page, end).unwrap_or(0),
         _ => u32_at(page, end).unwrap_or(0).into(),
     });
-    Ok(Entries { page, at: format.data_offset, end, time_ns, lost })
+    Ok(Entries { page: &page[..end], at: format.data_offset, time_ns, lost })
 }
 
 impl<'a> Entries<'a> {
     /// The next record; `None` at the end of the data.
     fn record(&mut self) -> Result<Option<Entry<'a>>, String> {
-        while self.at < self.end {
-            let data = &self.page[..self.end];
-            let head = u32_at(data, self.at).ok_or("less than an entry is left of the data")?;
+        while self.at < self.page.len() {
+            let head =
+                u32_at(self.page, self.at).ok_or("less than an entry is left of the data")?;
             let (kind, delta) = (head & 31, u64::from(head >> 5));
             if (1..KIND_PADDING).contains(&kind) {
                 self.time_ns = self.time_ns.wrapping_add(delta);
@@ -89,7 +89,7 @@ impl<'a> Entries<'a> {
                 break;
             }
             let passes = || format!("an entry of kind {kind} passes the end of the data");
-            let word = u32_at(data, self.at + 4).ok_or_else(passes)?;
+            let word = u32_at(self.page, self.at + 4).ok_or_else(passes)?;
             let stamp = u64::from(word) << TIME_BITS | delta;
             match kind {
                 KIND_TIME_EXTEND => self.time_ns = self.time_ns.wrapping_add(stamp),
@@ -108,18 +108,18 @@ impl<'a> Entries<'a> {
                 _ => self.at += 8,
             }
         }
-        self.at = self.end;
+        self.at = self.page.len();
         Ok(None)
     }
 
     /// The record of `length` bytes at `offset`; the entry ends with it.
     fn record_at(&mut self, offset: usize, length: usize) -> Result<Entry<'a>, String> {
         let end = offset.saturating_add(length);
-        if end > self.end {
+        if end > self.page.len() {
             return Err(format!("a record of {length} bytes passes the end of the data"));
         }
         // Entries are aligned. Only the last one may end unaligned, with the page.
-        self.at = end.next_multiple_of(4).min(self.end);
+        self.at = end.next_multiple_of(4).min(self.page.len());
         Ok(Entry::Record { time_ns: self.time_ns, offset, data: &self.page[offset..end] })
     }
 }
@@ -134,7 +134,7 @@ impl<'a> Iterator for Entries<'a> {
         let record = self.record().transpose()?;
         let offset = self.at;
         Some(record.map_err(|what| {
-            self.at = self.end;
+            self.at = self.page.len();
             BadPage { offset, what }
         }))
     }
