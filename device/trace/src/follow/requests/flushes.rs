@@ -28,6 +28,14 @@ struct Waiting {
     shares: Vec<Share>,
 }
 
+/// The requests on the running list that a flush served, by their index there.
+#[derive(Debug)]
+enum Verdict {
+    Served(Vec<usize>),
+    /// These requests have completed, or others that look alike.
+    Unknown(Vec<usize>),
+}
+
 /// The result of a flush request, and when it was issued, in ns.
 type Flush = (usize, u64);
 
@@ -168,8 +176,10 @@ impl Flushes {
         let waiting = self.waiting.entry(dev).or_default();
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
         let running = waiting.partition_point(|one| one.since_ns <= issued_ns);
-        let (found, is_certain) = judge(&waiting[..running], served);
-        let flush = flush.filter(|_| is_certain).map(|(flush, _)| flush);
+        let (found, flush) = match judge(&waiting[..running], served) {
+            Verdict::Served(found) => (found, flush.map(|(flush, _)| flush)),
+            Verdict::Unknown(found) => (found, None),
+        };
         let places = waiting.drain(..running).enumerate();
         let (ended, left): (Vec<_>, Vec<_>) = places.partition(|(at, _)| found.contains(at));
         for (_, one) in left.iter().filter(|_| flush.is_none()) {
@@ -188,16 +198,14 @@ impl Flushes {
     }
 }
 
-/// The requests on `running` that completed, if a series of completions has the sectors `served`, by
-/// their index there. Also whether it is certain that these completed, and not others that look
-/// alike.
-fn judge(running: &[Waiting], served: &[u64]) -> (Vec<usize>, bool) {
+/// The requests on `running` that completed, if a series of completions has the sectors `served`.
+fn judge(running: &[Waiting], served: &[u64]) -> Verdict {
     let shows =
         |sector: u64| (0..running.len()).filter(move |at| running[*at].sectors.contains(&sector));
     let is_served = |one: &Waiting| served.iter().any(|sector| one.sectors.contains(sector));
     let all_fit = running.iter().all(is_served) && served.iter().all(|at| shows(*at).count() > 0);
     if served.len() == running.len() && all_fit {
-        return ((0..running.len()).collect(), true);
+        return Verdict::Served((0..running.len()).collect());
     }
     let mut found = Vec::new();
     for sector in served {
@@ -211,8 +219,10 @@ fn judge(running: &[Waiting], served: &[u64]) -> (Vec<usize>, bool) {
         shows(*sector).all(|at| found.contains(&at))
             || one_queue && shows(*sector).all(|at| running[at].asker.bytes == 0)
     };
-    let is_certain = found.len() == served.len() && served.iter().all(is_clear);
-    (found, is_certain)
+    if found.len() == served.len() && served.iter().all(is_clear) {
+        return Verdict::Served(found);
+    }
+    Verdict::Unknown(found)
 }
 
 /// Adds `flush` to the share of `asker`.
