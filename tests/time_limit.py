@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A time limit for each test, so that one that waits for ever fails by name and the others run.
 
-The limit is far above what any test needs beside other work. What the test has started is killed
+The limit is far above what any test needs next to other work. What the test has started is killed
 first: the end of a `with Popen(...)` waits for it.
 """
 
