@@ -16,8 +16,9 @@ KERNEL_TEST_RELEASES = _NAMED or ("6.1", "6.12")
 WHOLE_RELEASES = _NAMED or ("6.12",)
 # On 7.3 only the kernel tests run.
 _OTHERS = tuple(release for release in _NAMED if release != "7.3")
-# Tests with programs in guests run on these, and other tests of modules on those.
+# For tests with programs in guests.
 RELEASES = _OTHERS or ("6.1",)
+# For tests of modules that are not among the kernel tests.
 MODULE_RELEASES = _OTHERS or ("6.12",)
 # For tests without a release, such as figures: the lab's default.
 LAB_RELEASE = _NAMED[0] if _NAMED else "6.1"

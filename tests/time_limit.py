@@ -2,7 +2,7 @@
 """A time limit for each test, so that one that waits for ever fails by name and the others run.
 
 The limit is far above what any test needs next to other work. What the test has started is killed
-first: the end of a `with Popen(...)` waits for it.
+first: the end of a `with Popen(...)` waits for it. Fixtures have no limit: they may build a kernel.
 """
 
 import os

@@ -59,8 +59,8 @@ class Architecture:
 
 
 UML = Architecture("um", "linux", "base", ("linux", "modules_prepare", "modules"))
-# KASAN watches the modules under test alone: a kernel that is watched, too, takes twice the time to
-# compile and to run. That of `make test-races` is.
+# KASAN watches the modules under test alone: to watch the kernel takes longer, to compile as well.
+# `make test-races` watches both.
 UML_DEBUG = replace(UML, kernel_variables=("KASAN_SANITIZE=n",))
 QEMU = Architecture(
     "x86_64",

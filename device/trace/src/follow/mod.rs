@@ -63,7 +63,10 @@ impl Follower {
             self.bios.drop_pending(event.pid, &mut self.sink);
         }
         self.callers.take(event, &mut self.sink);
-        self.take_bio_event(event);
+        match event.what {
+            EventKind::Lost { count, since_ns } => self.lose(count, since_ns),
+            _ => self.take_bio_event(event),
+        }
     }
 
     /// Ends the trace. Requests that are still open are at its edge.
@@ -77,14 +80,19 @@ impl Follower {
         }
         let Waits { sched, dirty_pauses, lock_waits, .. } = self.waits;
         let (missing, processes) = (self.sink.seen.missing(), self.callers.processes);
-        let trace = self.sink.results.into_trace();
-        Trace { missing, processes, sched, dirty_pauses, lock_waits, ..trace }
+        Trace {
+            missing,
+            processes,
+            sched,
+            dirty_pauses,
+            lock_waits,
+            ..self.sink.results.into_trace()
+        }
     }
 
     fn take_bio_event(&mut self, event: &Event) {
         let Follower { bios, sink, .. } = self;
         match event.what {
-            EventKind::Lost { count, since_ns } => self.lose(count, since_ns),
             EventKind::BioQueue(extent) if bios.is_new(event, &extent, sink) => {
                 let mut bio = self.new_bio(event, &extent);
                 bio.request.marks.set(Mark::Queued, event.time_ns);

@@ -19,8 +19,9 @@ pub fn of_request(strings: &mut Strings, index: usize, request: &Request) -> Arg
         all.push(strings.number("bytes", request.bytes as i64));
     }
     all.push(strings.text("op", &op(request.op)));
-    let priority = |of: Priority| format!("{}/{}", of.class.into_str(), of.level);
-    all.extend(request.priority.map(|of| strings.text("priority", &priority(of))));
+    if let Some(Priority { class, level }) = request.priority {
+        all.push(strings.text("priority", &format!("{}/{level}", class.into_str())));
+    }
     all.push(strings.text("origin", request.origin.into_str()));
     all.extend(inode(request.origin).map(|inode| strings.number("inode", inode as i64)));
     if !request.comm.is_empty() {

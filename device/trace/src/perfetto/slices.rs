@@ -5,6 +5,8 @@
 //! The slices of a request follow each other without a gap as far as its marks are known. A layer
 //! in which it spent no time has no slice, but the device always has one.
 
+use strum::VariantArray;
+
 use crate::io::{Mark, Origin, Request, Trace};
 
 /// The layers between the program and the device, with the names of their tracks.
@@ -59,51 +61,63 @@ impl Slice {
 
 /// For each request of system calls, in ns: the time at which its I/O began to work on it, and the
 /// return of the last call that waited for it.
-pub type Calls = Vec<(Option<u64>, Option<u64>)>;
+pub struct Calls {
+    begin_ns: Vec<Option<u64>>,
+    return_ns: Vec<Option<u64>>,
+}
 
-pub fn calls(trace: &Trace) -> Calls {
-    let mut calls = vec![(None, None); trace.requests.len()];
-    for (number, io) in trace.ios.iter().enumerate() {
-        let request = |index: &usize| &trace.requests[*index];
-        let own = |index: &&usize| request(index).origin == Origin::Io(number);
-        // The thread makes one bio after the other. It begins with one when the previous one was
-        // queued.
-        let mut turn_ns = io.entered_ns;
-        for index in io.requests.iter().filter(own) {
-            calls[*index].0 = Some(turn_ns);
-            turn_ns = turn_ns.max(request(index).marks.get(Mark::Queued).unwrap_or(0));
+impl Calls {
+    pub fn of(trace: &Trace) -> Calls {
+        let none = || vec![None; trace.requests.len()];
+        let mut calls = Calls { begin_ns: none(), return_ns: none() };
+        for (number, io) in trace.ios.iter().enumerate() {
+            let request = |index: &usize| &trace.requests[*index];
+            let own = |index: &&usize| request(index).origin == Origin::Io(number);
+            // The thread makes one bio after the other. It begins with one when the previous one
+            // was queued.
+            let mut turn_ns = io.entered_ns;
+            for index in io.requests.iter().filter(own) {
+                calls.begin_ns[*index] = Some(turn_ns);
+                turn_ns = turn_ns.max(request(index).marks.get(Mark::Queued).unwrap_or(0));
+            }
+            if let Some(last) = io.requests.iter().filter(own).max_by_key(|i| request(i).end_ns()) {
+                calls.return_ns[*last] = Some(io.exited_ns);
+            }
         }
-        if let Some(last) = io.requests.iter().filter(own).max_by_key(|i| request(i).end_ns()) {
-            calls[*last].1 = Some(io.exited_ns);
-        }
+        calls
     }
-    calls
 }
 
 /// The slices of the request at this index, in time order.
 pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     let request = &trace.requests[index];
     let mut slices = Vec::new();
-    let (begin_ns, return_ns) = calls[index];
-    let submission = begin_ns.zip(request.marks.get(Mark::Queued));
-    slices.extend(submission.map(|(from, to)| Slice::new(Layer::Submission, from, to)));
+    slices.extend(submission(request, calls.begin_ns[index]));
     slices.extend(before_issue(request));
-    slices.extend(from_issue(request, return_ns));
+    slices.extend(from_issue(request, calls.return_ns[index]));
     slices.retain(|slice| slice.layer == Layer::Device || slice.begin_ns < slice.end_ns);
     let count = slices.len();
     let linked = count > 1 || matches!(request.origin, Origin::Io(_));
-    let place = |(number, slice)| {
-        let last = linked && number + 1 == count;
-        Slice { request: index, linked, last, ..slice }
+    let place = |(number, slice)| Slice {
+        request: index,
+        linked,
+        last: linked && number + 1 == count,
+        ..slice
     };
     slices.into_iter().enumerate().map(place).collect()
 }
 
+fn submission(request: &Request, begin_ns: Option<u64>) -> Option<Slice> {
+    Some(Slice::new(Layer::Submission, begin_ns?, request.marks.get(Mark::Queued)?))
+}
+
 fn before_issue(request: &Request) -> Option<Slice> {
     let issued_ns = request.marks.get(Mark::Issued)?;
-    let marks = [Mark::Queued, Mark::GotRequest, Mark::Inserted, Mark::Issued].into_iter();
-    let known = marks.filter_map(|mark| Some((mark, request.marks.get(mark)?)));
-    let passed: Vec<_> = known.filter(|(_, time_ns)| *time_ns <= issued_ns).collect();
+    let passed: Vec<(Mark, u64)> = Mark::VARIANTS[..=Mark::Issued as usize]
+        .iter()
+        .filter_map(|mark| Some((*mark, request.marks.get(*mark)?)))
+        .filter(|(_, time_ns)| *time_ns <= issued_ns)
+        .collect();
     let mut slice = Slice::new(Layer::Block, passed.first()?.1, issued_ns);
     let waits = passed.windows(2).map(|pair| (wait(pair[0].0, pair[1].0), pair[0].1, pair[1].1));
     slice.waits = waits.filter_map(|(what, from, to)| Some((what?, from, to))).collect();

@@ -15,7 +15,7 @@ use super::messages::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor};
 use super::messages::{TrackDescriptor, TrackEvent};
 use super::slices::{self, Calls, Layer, Slice};
 use super::strings::Strings;
-use crate::io::{Coverage, Origin, Trace};
+use crate::io::{Origin, Trace};
 use crate::report::by_key;
 use crate::report::groups::counts;
 use crate::report::rows::Item;
@@ -40,7 +40,7 @@ impl Timeline {
         let mut timeline = Timeline::default();
         timeline.add_threads(trace, calls);
         timeline.add_cpus(trace);
-        let calls = slices::calls(trace);
+        let calls = Calls::of(trace);
         let requests = trace.requests.iter().enumerate();
         for (dev, own) in by_key(requests.map(|(index, request)| (request.dev, index))) {
             timeline.add_device(&device_name(names, dev), &own, trace, &calls);
@@ -206,7 +206,9 @@ impl Timeline {
 
     fn counter(&mut self, name: &str, group: u64, rank: i32, counts: Vec<(u64, i64)>) {
         let track_uuid = self.within(group, rank, name);
-        self.tracks[track_uuid as usize - 1].counter = Some(CounterDescriptor {});
+        if let Some(track) = self.tracks.last_mut() {
+            track.counter = Some(CounterDescriptor {});
+        }
         let event = TrackEvent { r#type: COUNTER, track_uuid, ..TrackEvent::default() };
         for (time_ns, count) in counts {
             self.point(time_ns, TrackEvent { counter_value: Some(count), ..event.clone() });
@@ -254,12 +256,16 @@ fn on_threads<'a>(
 }
 
 fn account(trace: &Trace) -> String {
-    let Coverage { matched, at_the_edges, hit_by_loss, unmatched_count, .. } = &trace.account;
-    let lost = trace.account.events_lost;
-    let events = trace.account.events.saturating_add(lost);
+    let account = &trace.account;
     let mut text = format!(
-        "{matched} requests matched, {at_the_edges} at the edges of the trace, {hit_by_loss} hit by \
-         lost events, {unmatched_count} unmatched; {lost} of {events} events lost."
+        "{} requests matched, {} at the edges of the trace, {} hit by lost events, {} unmatched; \
+         {} of {} events lost.",
+        account.matched,
+        account.at_the_edges,
+        account.hit_by_loss,
+        account.unmatched_count,
+        account.events_lost,
+        account.events.saturating_add(account.events_lost),
     );
     for missing in &trace.missing {
         text.push_str(&format!(" No {}: {}.", missing.event, missing.consequence));

@@ -186,15 +186,7 @@ impl Flushes {
             one.shares.iter().for_each(|share| sink.invalidate(share.task));
         }
         waiting.splice(..0, left.into_iter().map(|(_, one)| one));
-        let shares =
-            ended.iter().flat_map(|(_, one)| one.shares.iter().map(move |share| (one, share)));
-        for (one, share) in shares {
-            match flush {
-                Some(flush) => link(flush, share, &one.asker, sink),
-                None => sink.invalidate(share.task),
-            }
-            sink.release(share.task);
-        }
+        ended.iter().for_each(|(_, one)| serve_shares(flush, &one.shares, &one.asker, sink));
     }
 }
 
@@ -223,6 +215,18 @@ fn judge(running: &[Waiting], served: &[u64]) -> Verdict {
         return Verdict::Served(found);
     }
     Verdict::Unknown(found)
+}
+
+/// Adds `flush` to these shares; with `None`, their flush is unknown.
+fn serve_shares(flush: Option<usize>, shares: &[Share], asker: &Request, sink: &mut Sink) {
+    for share in shares {
+        let Some(flush) = flush else {
+            sink.drop_share(share);
+            continue;
+        };
+        link(flush, share, asker, sink);
+        sink.release(share.task);
+    }
 }
 
 /// Adds `flush` to the share of `asker`.
