@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Which kernel tests run where: no difference between the kernels is left to `make test-all`."""
 
+import kernel_scripts
+import pytest
 from kernel_groups import SHARED_MAX, can_share, group_of
-from kernel_scripts import SCRIPTS, cases, header
+from kernel_scripts import SCRIPTS, cases, flavour, header
 from steady_lab.paths import PROJECT
 
 COMPAT = PROJECT / "kernel" / "compat"
@@ -32,3 +34,13 @@ def test_a_boot_is_shared_by_few_scripts_of_one_kernel() -> None:
             assert group_of(release, script).endswith(f"-{script.stem}")
     assert max(len(scripts) for scripts in groups.values()) == SHARED_MAX
     assert len(groups) < len(cases()) / 3
+
+
+def test_make_test_needs_one_kernel_of_each_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_scripts, "KERNEL_TEST_RELEASES", ("6.1", "6.12"))
+    monkeypatch.setattr(kernel_scripts, "WHOLE_RELEASES", ("6.12",))
+    wanted = cases.__wrapped__()
+    kernels = {(release, flavour(script, release)) for release, script in wanted}
+    assert kernels == {("6.1", "base"), ("6.12", "debug")}
+    need_base = {path for path in SCRIPTS.glob("*.sh") if header(path).get("FLAVOUR") == "base"}
+    assert need_base - {script for _, script in wanted} == set()
