@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from check import jobs, observed, run
-from probing import HOST_NS, expected, probed, small, wrong
+from probing import CARDS, HOST_NS, expected, probed, small, wrong
+from steady_lab.devices.spec import load_device
 from steady_lab.paths import GUEST_PROJECT
 from steady_lab.search.sets import one_task, task_set
 from steady_lab.targets.target import BootRequest
@@ -14,6 +15,8 @@ from steady_lab.targets.uml import uml
 from steady_lab.toml_table import load_toml
 
 P99_ERROR = 0.1
+# The least that such a probe takes.
+BLANK_MIB = 128
 LOADS = [
     one_task("read", 64, "read", 16),
     one_task("write", 16, "read", 64),
@@ -83,6 +86,33 @@ def test_pauses_of_seconds_are_found_and_their_bound_holds(work: Path) -> None:
     assert seen.bound
     assert expected(card)["write.pause_ns"] < seen.max_ns, str(seen)
     assert not seen.exceeds(), str(seen)
+
+
+def test_a_blank_card_is_read_back_and_measured_full_and_while_data_are_deleted(work: Path) -> None:
+    text = (CARDS / "test-plain.toml").read_text(encoding="utf-8")
+    card = work / "small.toml"
+    smaller = text.replace("capacity_mib = 256", f"capacity_mib = {BLANK_MIB}")
+    card.write_text(smaller, encoding="utf-8")
+    script = ["sh", f"{GUEST_PROJECT}/tests/bound/probe_blank.sh"]
+    result = uml().boot(BootRequest(script, work, card, modules=["null_blk nr_devices=0"]))
+    assert result.exit_status == 0, result.output
+    profile = load_toml(work / "card.toml")
+    assert not wrong(profile, expected(card))
+    assert profile["full"] == {"percent": 80}
+    assert profile["verified"] == {"written_kib": BLANK_MIB << 10, "right_kib": BLANK_MIB << 10}
+    # A write waits for a discard.
+    given = load_device(card).values
+    write_ns = given["write_base_ns"] + 64 * given["write_per_kib_ns"] + given["status_ns"]
+    assert profile["deleting"]["longest_ns"] > write_ns + given["erase_base_ns"] / 2
+    assert load_device(work / "card.toml").name == profile["name"]
+    lost = load_toml(work / "null.toml")
+    assert lost["full"] == {"percent": 100} and "deleting" not in lost
+    assert lost["verified"] == {
+        "written_kib": BLANK_MIB << 10,
+        "right_kib": 0,
+        "wrong_at_kib": 0,
+    }
+    assert "loses data, and holds no rate" in result.output
 
 
 def test_a_probe_of_reads_only_writes_nothing(work: Path) -> None:

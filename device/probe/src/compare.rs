@@ -94,6 +94,12 @@ fn notices(before: &Profile, after: &Profile) -> Vec<String> {
     if one != other {
         found.push(format!("the sizes differ: {one} and {other} MiB"));
     }
+    let percent = |profile: &Profile| profile.full.as_ref().map(|full| full.percent);
+    if percent(before) != percent(after) {
+        found.push(
+            "only one was measured with --blank, full: the times of writes may differ".into(),
+        );
+    }
     found.extend(seen("reads", Some(&before.seen.read), Some(&after.seen.read)));
     found.extend(seen("writes", before.seen.write.as_ref(), after.seen.write.as_ref()));
     found
@@ -171,6 +177,10 @@ mod tests {
             let seen = table["seen"].as_table_mut().unwrap();
             seen["read"].as_table_mut().unwrap().insert("beyond_count".into(), 2.into());
         });
+        let full: toml::Table = "percent = 80".parse().unwrap();
+        let blank = profile(|table| drop(table.insert("full".into(), full.clone().into())));
+        let notices = compare(&profile(|_| {}), &blank).notices;
+        assert!(notices[0].starts_with("only one was measured with --blank"), "{notices:?}");
         let notices = compare(&profile(|_| {}), &other).notices;
         assert_eq!(notices[0], "the sizes differ: 61035 and 1 MiB");
         assert!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time of discards.
+//! Discards, and their times.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -13,6 +13,7 @@ use crate::samples::median;
 
 const SIZES_MIB: [u64; 3] = [1, 4, 16];
 const REPEATS: u64 = 5;
+const PART_BYTES: u64 = 64 << 20;
 
 /// Discards parts of a block device, `limit_bytes` each at most. None: it takes none.
 pub fn line(place: &Place, limit_bytes: u64, stop: &Interrupt) -> Result<Option<Line>, ProbeError> {
@@ -24,8 +25,7 @@ pub fn line(place: &Place, limit_bytes: u64, stop: &Interrupt) -> Result<Option<
                 return Err(ProbeError::Interrupted);
             }
             let begun = Instant::now();
-            discard(place, number * bytes % (place.size_bytes - bytes), bytes)
-                .map_err(|error| ProbeError::Io(format!("discard of {bytes} bytes"), error))?;
+            discard(place, number * bytes % (place.size_bytes - bytes), bytes)?;
             took_ns.push(begun.elapsed().as_nanos() as f64);
         }
         points.push(((bytes >> 10) as f64, median(took_ns)));
@@ -33,11 +33,30 @@ pub fn line(place: &Place, limit_bytes: u64, stop: &Interrupt) -> Result<Option<
     Ok(Line::through(&points))
 }
 
-fn discard(place: &Place, offset: u64, bytes: u64) -> io::Result<()> {
+/// Discards from one offset up to another, in parts, so that a signal can stop it.
+pub fn all(place: &Place, from: u64, to: u64, stop: &Interrupt) -> Result<(), ProbeError> {
+    let mut offset = from;
+    while offset < to {
+        if stop.requested() {
+            return Err(ProbeError::Interrupted);
+        }
+        let bytes = PART_BYTES.min(to - offset);
+        discard(place, offset, bytes)?;
+        offset += bytes;
+    }
+    Ok(())
+}
+
+/// [`crate::deleting`] calls it, too.
+pub fn discard(place: &Place, offset: u64, bytes: u64) -> Result<(), ProbeError> {
     /// linux/fs.h: _IO(0x12, 119).
     const BLKDISCARD: libc::c_ulong = 0x1277;
     let range = [offset, bytes];
     // SAFETY: the kernel reads two numbers from the array.
     let done = unsafe { libc::ioctl(place.file().as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if done == 0 {
+        return Ok(());
+    }
+    let what = format!("discard of {bytes} bytes at {offset}");
+    Err(ProbeError::Io(what, io::Error::last_os_error()))
 }

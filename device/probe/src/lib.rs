@@ -8,12 +8,15 @@
 //! [`place`] reads and writes a device. [`rounds`] orders the measurements, and gives [`samples`].
 //! [`fit`] makes times of them, with [`mod@line`], [`states`] and [`tail`]. [`queue`], [`cache`]
 //! and [`discard`] measure features that only some devices have. [`traffic`] detects other users of
-//! the disk meanwhile. [`profile`] is the result, with the card's [`claims`]. [`mod@compare`] compares
-//! two, and [`mod@verdict`] judges whether the card holds a rate.
+//! the disk meanwhile. On a card that may be overwritten, [`verify`] finds out whether it keeps what is
+//! written, and [`deleting`] measures writes while data are deleted. [`profile`] is the result, with
+//! the card's [`claims`]. [`mod@compare`] compares two, and [`mod@verdict`] judges whether the card holds
+//! a rate.
 
 pub mod cache;
 pub mod claims;
 pub mod compare;
+pub mod deleting;
 pub mod discard;
 pub mod fit;
 pub mod line;
@@ -26,3 +29,4 @@ pub mod states;
 pub mod tail;
 pub mod traffic;
 pub mod verdict;
+pub mod verify;

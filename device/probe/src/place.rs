@@ -10,6 +10,8 @@ use std::time::Instant;
 use steadyio_core::memory::{AlignedBuffer, MemoryError};
 use steadyio_core::random::draw;
 
+use crate::verify::Keeps;
+
 /// Why a probe ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
@@ -104,6 +106,10 @@ impl Place {
         Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
     }
 
+    fn failed(&self, offset: u64, error: io::Error) -> ProbeError {
+        ProbeError::Io(format!("{} at {offset}", self.path), says_gone(error))
+    }
+
     pub fn way(&self) -> Way {
         self.way
     }
@@ -132,6 +138,20 @@ impl Writes for Place {
         let took = begun.elapsed();
         flushed.map_err(|error| ProbeError::Io(self.path.clone(), error))?;
         Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl Keeps for Place {
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), ProbeError> {
+        self.file.write_all_at(data, offset).map_err(|error| self.failed(offset, error))
+    }
+
+    fn read(&mut self, offset: u64, data: &mut [u8]) -> Result<(), ProbeError> {
+        self.file.read_exact_at(data, offset).map_err(|error| self.failed(offset, error))
+    }
+
+    fn flush(&mut self) -> Result<(), ProbeError> {
+        self.timed_flush().map(drop)
     }
 }
 

@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use steadyio_core::identity::Identity;
 
 use crate::claims::Claims;
+use crate::deleting::Deleting;
 use crate::fit::Times;
 use crate::line::Line;
 use crate::queue::Queue;
 use crate::tail::Unknown;
+use crate::verify::Verified;
 
 /// The schema that this version writes.
 pub const PROFILE_SCHEMA: &str = "steadyio.profile/1";
@@ -41,6 +43,14 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<Slow>,
     pub seen: AllSeen,
+    /// Only of a blank card, which was filled first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<Full>,
+    /// None: it takes no discards, either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleting: Option<Deleting>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
     /// None: it is no card. Earlier profiles have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Claims>,
@@ -156,6 +166,12 @@ pub struct Seen {
     pub pause_kib_min: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_ns_max: Option<u64>,
+}
+
+/// How much of the measured region held data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Full {
+    pub percent: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -22,7 +22,7 @@ from steady_lab.toml_table import Table, load_toml
 SCHEMA = "steadyio.device/1"
 # Written by `steady probe`: a spec of a card, and the measurements behind it.
 PROFILE_SCHEMA = "steadyio.profile/1"
-_PROFILE_TABLES = ("seen", "claims", "limits", "probe")
+_PROFILE_TABLES = ("seen", "full", "deleting", "verified", "claims", "limits", "probe")
 
 
 @dataclass(frozen=True)

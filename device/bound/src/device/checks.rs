@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rejects files of devices whose values contradict each other. `Device::parse` calls it.
 
+use super::blank::Verified;
 use super::spec::{Cost, DEVICE_SCHEMAS, Device, Seen};
 use super::times::Op;
 use crate::fault::{Fault, fault};
@@ -72,6 +73,7 @@ pub(super) fn all(device: &Device) -> Result<(), Fault> {
     cost("read", &device.read)?;
     cost("write", &device.write)?;
     slow(device)?;
+    contents(device)?;
     if device.is_profile() { profile(device) } else { Ok(()) }
 }
 
@@ -97,6 +99,10 @@ fn slow(device: &Device) -> Result<(), Fault> {
              {period_us}"
         ),
     )
+}
+
+pub(super) fn contents(device: &Device) -> Result<(), Fault> {
+    device.verified.as_ref().map_or(Ok(()), Verified::check)
 }
 
 fn profile(device: &Device) -> Result<(), Fault> {

@@ -2,9 +2,10 @@
 //! The longest time of a command, from a card's times in a device spec of the lab
 //! (`docs/devices.md`) or a profile. `commands` and `analysis` call it.
 //!
-//! `spec` has the tables of the file, `times` the time of one command, and `checks` rejects
+//! `spec` and `blank` have the tables of the file, `times` the time of one command, and `checks` rejects
 //! contradictions. This file reads a device, and computes its stalls.
 
+mod blank;
 mod checks;
 mod spec;
 mod times;
@@ -45,10 +46,11 @@ impl Device {
         Ok(device)
     }
 
-    /// Checks the values of a file, but not whether they fit together: `steady probe` compares
+    /// Checks the values of a file, but not whether its times fit together: `steady probe` compares
     /// profiles of earlier versions, too.
     pub fn check_ranges(text: &str) -> Result<(), BoundError> {
-        toml::from_str::<Device>(text).map(drop).map_err(|error| BoundError(error.to_string()))
+        let device: Device = toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
+        checks::contents(&device).map_err(|fault| fault.in_file(text))
     }
 
     /// Checks that all times are known that a task set needs.

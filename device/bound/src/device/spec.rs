@@ -5,11 +5,13 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 use steadyio_core::range::bounded;
 
+use super::blank::{Deleting, Full, Verified};
+
 /// The supported schemas: that of the lab's devices, and that of `steady probe`.
 pub const DEVICE_SCHEMAS: [&str; 2] = ["steadyio.device/1", "steadyio.profile/1"];
 /// The limit of a time. An SD card may pause for seconds, and Linux waits for up to two minutes for
 /// an eMMC that does background operations.
-const LONGEST_NS: u64 = 600_000_000_000;
+pub(super) const LONGEST_NS: u64 = 600_000_000_000;
 /// A day: a slow state that comes more rarely is not found by a probe of 12 h.
 const PERIOD_US_MAX: u64 = 86_400_000_000;
 const UNITS_MAX: u64 = 16;
@@ -70,6 +72,12 @@ pub struct Device {
     /// The card's own statements. No bound depends on them.
     #[serde(default, rename = "claims")]
     pub(super) _claims: toml::Table,
+    #[serde(default, rename = "full")]
+    pub(super) _full: Option<Full>,
+    #[serde(default, rename = "deleting")]
+    pub(super) _deleting: Option<Deleting>,
+    #[serde(default)]
+    pub(super) verified: Option<Verified>,
     /// The observations of a profile.
     #[serde(default)]
     pub(super) seen: AllSeen,

@@ -2,7 +2,7 @@
 //! Files that cannot be used are rejected; the error names the key, the value and the allowed
 //! values.
 
-use steadyio_bound::device::Device;
+use steadyio_bound::device::{Device, Op};
 use steadyio_bound::tasks::TaskSet;
 
 use super::with_k2;
@@ -364,6 +364,18 @@ fn a_profile_that_contradicts_itself_is_refused_with_line_key_and_range() {
         let is_whole = parts.iter().all(|part| error.contains(part));
         assert!(is_whole, "{to}: {error}, not {parts:?}");
     }
+}
+
+#[test]
+fn what_only_a_blank_card_shows_changes_no_bound() {
+    let blank = "[full]\npercent = 80\n[deleting]\nsamples = 9\ndeleted_kib = 16384\nlongest_ns = \
+                 9_000_000\nkib_s = 21000\n[verified]\nwritten_kib = 8\nright_kib = 4\n[probe]";
+    let with = probed("[probe]", blank).unwrap();
+    let without = probed("schema", "schema").unwrap();
+    let command = |device: &Device| device.command(Op::Write, 512).ns;
+    assert_eq!(command(&with), command(&without));
+    let error = probed("[probe]", &blank.replace("= 4\n", "= 12\n")).unwrap_err();
+    assert!(error.contains("verified.right_kib = 12: must be 0 to written_kib = 8"), "{error}");
 }
 
 #[test]

@@ -87,6 +87,10 @@ pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
                 "steady probe /dev/mmcblk0 --quick --write /data/probe --out card.toml",
             ),
             (
+                "Fill and read back a card that may be overwritten, and measure it 80 % full:",
+                "steady probe /dev/mmcblk0 --write /dev/mmcblk0 --blank --out card.toml",
+            ),
+            (
                 "Print which times have changed since an earlier probe:",
                 "steady probe --compare old.toml card.toml",
             ),

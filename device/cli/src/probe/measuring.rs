@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The measurements of a device, one after the other, while its knobs are under guard.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -20,8 +21,9 @@ use steadyio_probe::profile::{
 };
 use steadyio_probe::queue::Queue;
 use steadyio_probe::traffic::Meter;
-use steadyio_probe::{cache, discard, queue, rounds};
+use steadyio_probe::{cache, deleting, discard, queue, rounds};
 
+use super::blank;
 use super::target::WriteTarget;
 use crate::progress::Pace;
 
@@ -35,10 +37,19 @@ pub struct Lengths {
     pub writes: Duration,
 }
 
+/// Where writes are measured.
+struct Area<'a> {
+    path: &'a Path,
+    size_bytes: u64,
+    takes_discards: bool,
+}
+
 pub struct Measuring<'a> {
     pub device: &'a Device,
     pub guard: &'a KnobGuard,
     pub lengths: Lengths,
+    /// Whether to fill the target of writes first.
+    pub blank: bool,
     pub stop: &'a Interrupt,
 }
 
@@ -48,18 +59,47 @@ impl Measuring<'_> {
     }
 
     pub fn all(&self, write: Option<&WriteTarget>) -> anyhow::Result<Profile> {
-        let (path, size_bytes) = (&self.device.node, self.device.size_bytes);
+        let Some(write) = write else {
+            return Ok(self.reads(&self.device.node, self.device.size_bytes)?.0);
+        };
+        let area = Area {
+            path: write.path(),
+            size_bytes: write.size_bytes(),
+            takes_discards: write.is_device() && self.number("discard_max_bytes") > 0,
+        };
+        if self.blank {
+            return self.blank_card(&area);
+        }
+        let (mut profile, queue) = self.reads(&self.device.node, self.device.size_bytes)?;
+        self.writes(&area, queue.as_ref(), &mut profile)?;
+        Ok(profile)
+    }
+
+    /// Only the part that holds data is measured: a card may answer a read of the rest without its
+    /// flash.
+    fn blank_card(&self, whole: &Area) -> anyhow::Result<Profile> {
+        let Area { path, takes_discards, .. } = *whole;
+        let filled = blank::prepare(path, whole.size_bytes, takes_discards, self.stop)?;
+        let area = Area { size_bytes: filled.size_bytes, ..*whole };
+        let (mut profile, queue) = self.reads(path, area.size_bytes)?;
+        self.writes(&area, queue.as_ref(), &mut profile)?;
+        if takes_discards {
+            let length = self.lengths.writes;
+            diagnostic!("steady: writes while data are deleted, {} s at most", length.as_secs());
+            let found = deleting::find(path, area.size_bytes, length, self.stop)?;
+            profile.deleting = Some(found);
+        }
+        Ok(Profile { full: Some(filled.full), verified: Some(filled.verified), ..profile })
+    }
+
+    fn reads(&self, path: &Path, size_bytes: u64) -> anyhow::Result<(Profile, Option<Queue>)> {
         let mut reading = Place::open(path, size_bytes, Way::Read)?;
         let reads = self.times("reads", &mut reading, 0, self.lengths.reads)?;
         let tags = self.number("nr_requests");
         let length = self.lengths.queue;
         diagnostic!("steady: reads, several at once");
         let queue = queue::find(path, size_bytes, &reads, tags, length, self.stop)?;
-        let mut profile = self.profile(&reads, queue.as_ref());
-        if let Some(write) = write {
-            self.writes(write, queue.as_ref(), &mut profile)?;
-        }
-        Ok(profile)
+        Ok((self.profile(&reads, queue.as_ref()), queue))
     }
 
     /// `flush_ns`: the time of one flush, which is no part of the command that it follows.
@@ -107,6 +147,9 @@ impl Measuring<'_> {
             erase: None,
             slow: Slow::of(reads),
             seen: AllSeen { read: Seen::of(reads), write: None },
+            full: None,
+            deleting: None,
+            verified: None,
             claims: Claims::read(&disk),
             limits: Limits {
                 max_sectors_kb: self.number("max_sectors_kb"),
@@ -118,11 +161,11 @@ impl Measuring<'_> {
 
     fn writes(
         &self,
-        write: &WriteTarget,
+        area: &Area,
         queue: Option<&Queue>,
         profile: &mut Profile,
     ) -> anyhow::Result<()> {
-        let mut place = Place::open(write.path(), write.size_bytes(), Way::Write)?;
+        let mut place = Place::open(area.path, area.size_bytes, Way::Write)?;
         let is_volatile =
             self.guard.queue().read("write_cache").is_ok_and(|text| text == "write back");
         let mut flushes = None;
@@ -131,7 +174,7 @@ impl Measuring<'_> {
             flushes = Some(Flushes::of(&mut place, self.stop)?);
         }
         let writes = match flushes.filter(|flushes| flushes.show_a_cache()) {
-            Some(flushes) => self.cached(write, &mut place, flushes, profile)?,
+            Some(flushes) => self.cached(area, &mut place, flushes, profile)?,
             None => self.times("writes", &mut place, 0, self.lengths.writes)?,
         };
         if let Some(flushes) = flushes {
@@ -142,9 +185,9 @@ impl Measuring<'_> {
         }
         profile.write = Some(WriteCost::of(&writes, queue));
         profile.seen.write = Some(Seen::of(&writes));
-        let limit_bytes = self.number("discard_max_bytes");
-        if write.is_device() && limit_bytes > 0 {
+        if area.takes_discards {
             diagnostic!("steady: discards");
+            let limit_bytes = self.number("discard_max_bytes");
             profile.erase = discard::line(&place, limit_bytes, self.stop)?.map(Parts::of);
         }
         Ok(())
@@ -154,7 +197,7 @@ impl Measuring<'_> {
     /// the kernel sends one behind each to a device, and few or none behind those to a file.
     fn cached(
         &self,
-        write: &WriteTarget,
+        area: &Area,
         place: &mut Place,
         flushes: Flushes,
         profile: &mut Profile,
@@ -165,7 +208,7 @@ impl Measuring<'_> {
             let Parts { base_ns, per_kib_ns } = accepts;
             profile.cache = Some(Cache { kib, base_ns, per_kib_ns });
         }
-        let mut durable = Place::open(write.path(), write.size_bytes(), Way::DurableWrite)?;
+        let mut durable = Place::open(area.path, area.size_bytes, Way::DurableWrite)?;
         let flush_ns = flushes.base_ns().round() as u64;
         self.times("durable writes", &mut durable, flush_ns, self.lengths.writes)
     }

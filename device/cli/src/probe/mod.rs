@@ -4,6 +4,7 @@
 //! Measurements and fits are in `steadyio_probe`; here are arguments, knobs,
 //! progress and words. [`comparing`] and [`verdict`] measure nothing.
 
+mod blank;
 mod comparing;
 mod measuring;
 mod target;
@@ -31,10 +32,11 @@ use measuring::{Lengths, Measuring};
 use target::WriteTarget;
 
 const HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error, an invalid profile, or the target \
-of --write is in use or holds data (nothing was changed); 130 interrupted. With --compare, 0 means \
-that the profiles do not differ, and 3 that they do; with --verdict, 0 that the card holds the rate, \
-and 3 that it does not, that this is unknown, or that writes were not measured. Knobs are restored and a created \
-file is removed, except after SIGKILL. After SIGKILL, the next run restores the knobs.";
+of --write is in use or holds data (nothing was changed); 130 interrupted. With --compare, 3 means \
+that the profiles differ. With --verdict, 3 means that the card does not hold the rate, loses data, \
+that this is unknown, or that writes were not measured. With --blank, 3 means that the card loses \
+data, which the profile says. Knobs are restored and a created file is removed, except after \
+SIGKILL. After SIGKILL, the next run restores the knobs.";
 
 /// Of all that is measured, by --quick and without.
 const QUICK: Lengths = lengths(20, 2);
@@ -67,6 +69,10 @@ pub struct Arguments {
     /// new file of 256 MiB on the device that is removed afterwards
     #[arg(long, value_name = "REGION|FILE")]
     write: Option<PathBuf>,
+    /// Fill all of REGION first and read it back, then measure it 80 % full, and writes while data are
+    /// deleted
+    #[arg(long, requires = "write")]
+    blank: bool,
     /// Measure for one minute instead of ten
     #[arg(long)]
     quick: bool,
@@ -116,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let usage = Failure::with(Status::Usage);
     let device = Device::open(node).map_err(usage)?;
     let write = match &arguments.write {
-        Some(path) => match WriteTarget::open(path, &device, &stop) {
+        Some(path) => match WriteTarget::open(path, &device, arguments.blank, &stop) {
             Err(error) if is_interruption(&error) => return Ok(Status::Interrupted),
             opened => Some(opened.map_err(Failure::with(Status::Usage))?),
         },
@@ -131,7 +137,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
             if arguments.out.is_some() {
                 print_done(&text::summary(&profile));
             }
-            Ok(Status::Done)
+            let lost_data = profile.verified.is_some_and(|found| found.lost_data());
+            Ok(if lost_data { Status::Flawed } else { Status::Done })
         }
         Err(error) if is_interruption(&error) => Ok(Status::Interrupted),
         Err(error) => Err(Failure { status: Status::Failed, source: error }),
@@ -171,7 +178,8 @@ fn measure(
     if let Some(time) = arguments.duration {
         lengths = Lengths { reads: time, writes: time, ..lengths };
     }
-    let measured = Measuring { device, guard: &guard, lengths, stop }.all(write);
+    let measured =
+        Measuring { device, guard: &guard, lengths, blank: arguments.blank, stop }.all(write);
     guard.finish()?;
     let mut profile = measured?;
     profile.probe.seconds = started.elapsed().as_secs();

@@ -16,6 +16,8 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_core::memory::AlignedBuffer;
 use steadyio_probe::place::ProbeError;
 
+use super::blank::check_size;
+
 const FILE_BYTES: u64 = 256 << 20;
 const PART_BYTES: u64 = 1 << 20;
 
@@ -26,12 +28,25 @@ pub enum WriteTarget {
 }
 
 impl WriteTarget {
-    /// `probed` is the device whose times are measured: writes must reach the same.
-    pub fn open(path: &Path, probed: &Device, stop: &Interrupt) -> anyhow::Result<WriteTarget> {
+    /// `probed` is the device whose times are measured: writes must reach the same. `blank`: all of
+    /// it is filled.
+    pub fn open(
+        path: &Path,
+        probed: &Device,
+        blank: bool,
+        stop: &Interrupt,
+    ) -> anyhow::Result<WriteTarget> {
         let path = &*path_of(path)?;
         let name = path.display();
         match fs::metadata(path) {
-            Ok(found) if found.file_type().is_block_device() => region(path, probed),
+            Ok(found) if found.file_type().is_block_device() => {
+                let target = region(path, probed)?;
+                if blank {
+                    check_size(path, target.size_bytes())?;
+                }
+                Ok(target)
+            }
+            _ if blank => bail!("--write {name}: must be a partition or disk with --blank"),
             Ok(_) => bail!("{name} exists: --write makes a new file, or names a block device"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => own_file(path, probed, stop),
             Err(error) => Err(error).with_context(|| name.to_string()),

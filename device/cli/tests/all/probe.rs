@@ -149,6 +149,73 @@ fn a_hostile_profile_has_no_verdict_but_an_error_with_line_and_range() {
     assert!(status == Some(0) && page.contains("holds 50 KiB/s with two blocks"), "{page}");
 }
 
+/// What a probe of a blank card adds to a profile.
+const BLANK: &str = "
+[full]
+percent = 80
+
+[deleting]
+samples = 8192
+deleted_kib = 524288
+longest_ns = 912000000
+kib_s = 21000
+
+[verified]
+written_kib = 62500000
+right_kib = 62500000
+";
+
+#[test]
+fn a_page_has_what_was_measured_on_a_blank_card() {
+    let (status, page) = judged(&(profile() + BLANK), &["--rate", "10000"]);
+    assert_eq!(status, Some(0), "{page}");
+    for part in [
+        "with a buffer of 92",
+        "KiB/s if all pauses and deletions are as the worst ones",
+        "10.8 ms for the longest of 8281 writes while 80 % of the card held data",
+        "21000 KiB/s in blocks of 64 KiB, each durable, 912.0 ms for the longest of 8192, while 512 MiB",
+        "all of 61035 MiB that were written",
+        "not tried    a worn card, heat\n",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let (_, text) = judged(&(profile() + BLANK), &["--rate", "10000", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["full"]["percent"], 80);
+    assert_eq!(document["deleting"]["longest_ns"], 912_000_000);
+    assert_eq!(document["verified"]["right_kib"], 62_500_000);
+}
+
+#[test]
+fn a_card_that_lost_data_holds_no_rate() {
+    let keys = "right_kib = 7864320\nwrong_at_kib = 0\nbelongs_at_kib = 55050240\n";
+    let counterfeit = BLANK.replace("right_kib = 62500000\n", keys);
+    let (status, page) = judged(&(profile() + &counterfeit), &["--rate", "50"]);
+    assert_eq!(status, Some(3), "{page}");
+    for part in [
+        "loses data, and holds no rate",
+        "only 7680 of 61035 MiB that were written: the card holds no more",
+        "at 0 KiB, has what was written at 55050240 KiB",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[test]
+fn hostile_tables_of_a_blank_card_have_an_error_with_line_and_range() {
+    for (from, to, line, says) in [
+        ("percent = 80", "percent = 101", 69, "must be 1 to 100"),
+        ("samples = 8192", "colour = 1", 72, "unknown field `colour`"),
+        ("longest_ns = 912000000", "longest_ns = -1", 74, "must be 0 to 600000000000"),
+        ("kib_s = 21000", "kib_s = 0", 75, "must be 1 to 1073741824"),
+        ("right_kib = 62", "right_kib = 63", 79, "verified.right_kib = 63500000: must be 0 to"),
+    ] {
+        let (status, said) = judged(&(profile() + &BLANK.replace(from, to)), &["--rate", "50"]);
+        let line = format!("line {line}");
+        assert!(status == Some(2) && said.contains(says) && said.contains(&line), "{said}");
+    }
+}
+
 #[test]
 fn the_reference_page_shows_what_a_verdict_prints() {
     let page = std::fs::read_to_string(format!("{ROOT}/docs/reference/steady-probe.md")).unwrap();

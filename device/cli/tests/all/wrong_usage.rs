@@ -86,6 +86,7 @@ const DEVICES: &[Wrong] = &[
     ("probe mmcblk79 --duration 1s", 2, &["--duration", "'1s'", "10s to 12h"]),
     ("probe mmcblk79 --duration x", 2, &["--duration", "'x'", "a whole number with ns"]),
     ("probe mmcblk79 --quick --duration 20s", 2, &["--quick", "cannot be used with"]),
+    ("probe mmcblk79 --blank", 2, &["--write <REGION|FILE>"]),
     ("probe --compare a", 2, &["--compare <OLD> <NEW>", "2 values"]),
     ("probe --compare /no/a /no/b", 2, &["/no/a: No such file"]),
     ("probe mmcblk79 --json", 2, &["--json", "cannot be used with"]),

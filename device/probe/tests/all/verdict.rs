@@ -6,8 +6,10 @@ use std::fs;
 
 use proptest::prelude::*;
 use steadyio_probe::claims::Claims;
+use steadyio_probe::deleting::Deleting;
 use steadyio_probe::profile::{Base, Profile, Slow};
 use steadyio_probe::verdict::{Answer, Verdict, verdict};
+use steadyio_probe::verify::Verified;
 
 fn profile() -> Profile {
     let mut profile = Profile::parse(include_str!("../profile.toml")).unwrap();
@@ -107,6 +109,46 @@ fn only_commands_above_the_exact_size_may_be_faster() {
     assert_eq!(of(&card, 64_000).answer, Answer::DoesNotHold);
 }
 
+/// While data were deleted, with writes at this rate.
+fn deleting(longest_ns: u64, kib_s: u64) -> Profile {
+    let found = Deleting { samples: 9, deleted_kib: 16_384, longest_ns, kib_s };
+    Profile { deleting: Some(found), ..profile() }
+}
+
+#[test]
+fn a_card_is_as_slow_as_while_data_were_deleted() {
+    let card = deleting(2_000_000, 32_000);
+    let found = of(&card, 15_000);
+    assert_eq!((found.usual_kib_s, found.least_kib_s), (64_000, 32_000));
+    assert_eq!((found.answer, found.longest_ns), (Answer::Holds, 2_000_000));
+    assert_eq!(of(&card, 32_001).answer, Answer::DoesNotHold);
+    assert_eq!(of(&deleting(1_000_000, 99_000), 1).least_kib_s, 64_000, "no card is faster by it");
+}
+
+#[test]
+fn the_buffer_holds_what_comes_while_deletions_delay_writes() {
+    // Each 16 MiB take 256 ms, and 1,024 ms more if all deletions are as the worst one.
+    let card = deleting(1_025_000_000, 40_000);
+    let found = of(&card, 12_000);
+    assert_eq!((found.least_kib_s, found.answer), (12_800, Answer::HoldsWithBuffer));
+    assert!((12_300..12_500).contains(&found.buffer_kib), "{found:?}");
+    assert_eq!(of(&card, 12_801).answer, Answer::Unknown);
+    assert_eq!(of(&card, 40_001).answer, Answer::DoesNotHold);
+}
+
+#[test]
+fn a_card_that_lost_data_holds_no_rate() {
+    let mut card = profile();
+    let kept = |right_kib| {
+        let (wrong_at_kib, belongs_at_kib) = (None, None);
+        Some(Verified { written_kib: 1_024, right_kib, wrong_at_kib, belongs_at_kib })
+    };
+    card.verified = kept(1_024);
+    assert_eq!(of(&card, 50).answer, Answer::Holds);
+    card.verified = kept(1_020);
+    assert_eq!(of(&card, 50).answer, Answer::LosesData);
+}
+
 #[test]
 fn without_writes_there_is_no_verdict() {
     let mut card = profile();
@@ -114,15 +156,28 @@ fn without_writes_there_is_no_verdict() {
     assert_eq!(verdict(&card, 50, 64), None);
 }
 
-/// What a program holds at most, in KiB, on a card that pauses after every `kib` KiB from `phase` on.
-fn held_kib(rate: u64, block: u64, kib: u64, pause_ns: u64, phase: u64) -> f64 {
-    let (mut free_ns, mut written, mut most) = (0.0_f64, phase, 0.0_f64);
+/// A card pauses for `ns` after every `kib` KiB from `phase` on.
+struct Pauses {
+    kib: u64,
+    ns: u64,
+    phase: u64,
+}
+
+impl Pauses {
+    fn ns(&self, written: u64, block: u64) -> u64 {
+        let count = |written: u64| (written + self.phase) / self.kib;
+        (count(written + block) - count(written)) * self.ns
+    }
+}
+
+/// What a program holds at most, in KiB.
+fn held_kib(rate: u64, block: u64, pauses: &[Pauses]) -> f64 {
+    let (mut free_ns, mut most) = (0.0_f64, 0.0_f64);
     for number in 0..400_u64 {
         let full_ns = ((number + 1) * block) as f64 * 1e9 / rate as f64;
-        let pauses = (written + block) / kib - written / kib;
-        written += block;
+        let paused_ns: u64 = pauses.iter().map(|pauses| pauses.ns(number * block, block)).sum();
         // 64 KiB take 1 ms without a pause, as in `profile()`.
-        let block_ns = (block as f64 / 64.0).mul_add(1e6, (pauses * pause_ns) as f64);
+        let block_ns = (block as f64 / 64.0).mul_add(1e6, paused_ns as f64);
         free_ns = free_ns.max(full_ns) + block_ns;
         most = most.max(rate as f64 * free_ns / 1e9 - (number * block) as f64);
     }
@@ -133,7 +188,7 @@ proptest! {
     #[test]
     fn the_buffer_suffices_whatever_the_pauses(
         block in 1_u64..160, kib in 32_u64..8_192, pause_ns in 0_u64..300_000_000,
-        percent in 50_u64..=100, phase in 0_u64..8_192,
+        percent in 50_u64..=100, phase in 0_u64..8_192, wait_ns in 0_u64..300_000_000,
     ) {
         let block = 64 * block;
         let mut card = profile();
@@ -144,9 +199,13 @@ proptest! {
         (write.cost.base_ns, write.cost.per_kib_ns) = (0, 15_625);
         let seen = card.seen.write.as_mut().unwrap();
         (seen.pause_kib_min, seen.pause_ns_max, seen.longest_ns) = (Some(kib), Some(pause_ns), 0);
+        let longest_ns = 1_000_000 + pause_ns * 64 / kib + wait_ns + 1;
+        card.deleting =
+            Some(Deleting { samples: 9, deleted_kib: 16_384, longest_ns, kib_s: 1 << 30 });
         let rate = (verdict(&card, 1, block).unwrap().least_kib_s * percent / 100).max(1);
         let found = verdict(&card, rate, block).unwrap();
-        let most = held_kib(rate, block, kib, pause_ns, phase % kib);
+        let deletions = Pauses { kib: 16_384, ns: wait_ns, phase };
+        let most = held_kib(rate, block, &[Pauses { kib, ns: pause_ns, phase }, deletions]);
         let buffer = if found.answer == Answer::Holds { 2 * block } else { found.buffer_kib };
         prop_assert!(most <= buffer as f64 + 1.0, "{most} {buffer} {found:?}");
     }
