@@ -40,8 +40,6 @@ BEGIN, END = "<!-- cards: written by tests/bound/matrix.py -->\n", "<!-- /cards 
 COLUMNS = [f"{place} {release}" for release in ("6.1", "6.12") for place in CAPACITY_MIB]
 # Of the cards for tests only, those that a probe is for.
 TESTS = ("test-cache-fua", "test-plain", "test-seconds-sd", "test-slow-sd")
-# Not right: the throughput of 16 reads at a time shows one unit too few; and the size of its cache.
-WRONG = ("ufs-20",)
 NOT_RUN = "not run"
 # What a round of the probe writes, and its commands, of which one continues.
 ROUND_KIB, ROUND_COMMANDS = 884, 7

@@ -6,6 +6,7 @@ use steadyio_core::interrupt::Interrupt;
 use crate::line::Line;
 use crate::place::{ProbeError, Writes};
 use crate::samples::median;
+use crate::traffic::Traffic;
 
 const PIECE_KIB: u64 = 16;
 /// A cache that takes more is not told from one without end.
@@ -20,28 +21,43 @@ const MUCH_PIECES: u64 = 64;
 const FLUSHED_KIB: u64 = 4;
 
 /// How much was taken before a write had to wait: the least of several times; None: the limit was
-/// reached. The place's way is [`crate::place::Way::Write`].
-pub fn capacity_kib(place: &mut impl Writes, stop: &Interrupt) -> Result<Option<u64>, ProbeError> {
+/// reached. The place's way is [`crate::place::Way::Write`]. `traffic`: what its disk has done so
+/// far.
+pub fn capacity_kib(
+    place: &mut impl Writes,
+    traffic: &impl Fn() -> Traffic,
+    stop: &Interrupt,
+) -> Result<Option<u64>, ProbeError> {
     let mut least: Option<u64> = None;
     for _ in 0..REPEATS {
         place.timed_flush()?;
-        let found = filled_kib(place, stop)?;
+        let found = filled_kib(place, traffic, stop)?;
         least = least.into_iter().chain(found).min();
     }
     place.timed_flush()?;
     Ok(least)
 }
 
-fn filled_kib(place: &mut impl Writes, stop: &Interrupt) -> Result<Option<u64>, ProbeError> {
+/// A write that met other I/O may have waited for that. What others write fills the cache, too.
+fn filled_kib(
+    place: &mut impl Writes,
+    traffic: &impl Fn() -> Traffic,
+    stop: &Interrupt,
+) -> Result<Option<u64>, ProbeError> {
     let pieces = (KIB_MAX / PIECE_KIB).min(place.size_bytes() / (PIECE_KIB << 10));
-    let mut took_ns = Vec::new();
+    let (empty, mut took_ns) = (traffic(), Vec::new());
     for piece in 0..pieces {
         if stop.requested() {
             return Err(ProbeError::Interrupted);
         }
+        let before = traffic();
         let ns = place.timed(piece * (PIECE_KIB << 10), PIECE_KIB)? as f64;
-        if piece > 0 && ns > LONG * median(took_ns.clone()) {
-            return Ok(Some(piece * PIECE_KIB));
+        if !traffic().since(before).is_only(PIECE_KIB, true, 0) {
+            continue;
+        }
+        if !took_ns.is_empty() && ns > LONG * median(took_ns.clone()) {
+            let all_kib = before.since(empty).written_kib();
+            return Ok(Some(all_kib.max(piece * PIECE_KIB)));
         }
         took_ns.push(ns);
     }
@@ -114,17 +130,32 @@ pub fn accepts(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
     use super::*;
 
     const SIZE_KIB: u64 = 256;
     const PER_KIB_NS: u64 = 100;
     const FLUSH_NS: u64 = 1_000_000;
     const BACK_PER_KIB_NS: u64 = 20_000;
+    const READ_NS: u64 = 150_000;
 
     /// As the lab's card: a write that does not fit waits until all is written back.
-    #[derive(Default)]
     struct Cached {
         held_kib: u64,
+        traffic: Rc<Cell<Traffic>>,
+        /// The file system reads before the write at this offset, once.
+        reads_at: Option<u64>,
+    }
+
+    impl Cached {
+        /// A cache, and what its disk has done.
+        fn new(reads_at: Option<u64>) -> (Cached, impl Fn() -> Traffic) {
+            let traffic = Rc::<Cell<Traffic>>::default();
+            let counts = Rc::clone(&traffic);
+            (Cached { held_kib: 0, traffic, reads_at }, move || counts.get())
+        }
     }
 
     impl Writes for Cached {
@@ -132,9 +163,15 @@ mod tests {
             1 << 30
         }
 
-        fn timed(&mut self, _offset: u64, kib: u64) -> Result<u64, ProbeError> {
+        fn timed(&mut self, offset: u64, kib: u64) -> Result<u64, ProbeError> {
             let fits = self.held_kib + kib <= SIZE_KIB;
-            let waits_ns = if fits { 0 } else { self.timed_flush()? };
+            let mut waits_ns = if fits { 0 } else { self.timed_flush()? };
+            let mut done = self.traffic.get();
+            if self.reads_at.take_if(|at| *at == offset).is_some() {
+                (waits_ns, done.read_sectors) = (waits_ns + READ_NS, done.read_sectors + 8);
+            }
+            done.written_sectors += 2 * kib;
+            self.traffic.set(done);
             self.held_kib += kib;
             Ok(waits_ns + kib * PER_KIB_NS)
         }
@@ -147,12 +184,19 @@ mod tests {
 
     #[test]
     fn each_measurement_leaves_the_cache_empty() {
-        let (mut cached, stop) = (Cached::default(), Interrupt::default());
+        let ((mut cached, traffic), stop) = (Cached::new(None), Interrupt::default());
         let flushes = Flushes::of(&mut cached, &stop).unwrap();
         assert_eq!((flushes.base_ns().round() as u64, cached.held_kib), (FLUSH_NS, 0));
-        let found = capacity_kib(&mut cached, &stop).unwrap();
+        let found = capacity_kib(&mut cached, &traffic, &stop).unwrap();
         assert_eq!((found, cached.held_kib), (Some(SIZE_KIB), 0));
         let line = accepts(&mut cached, SIZE_KIB, &stop).unwrap();
         assert_eq!((line.per_kib.round() as u64, cached.held_kib), (PER_KIB_NS, 0));
+    }
+
+    #[test]
+    fn a_write_that_waited_for_a_read_has_not_found_the_cache_full() {
+        let (mut cached, traffic) = Cached::new(Some(128 << 10));
+        let found = capacity_kib(&mut cached, &traffic, &Interrupt::default()).unwrap();
+        assert_eq!(found, Some(SIZE_KIB));
     }
 }

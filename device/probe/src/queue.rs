@@ -17,8 +17,11 @@ const SMALL_KIB: u64 = 4;
 /// Less is no gain.
 const GAIN_MIN: f64 = 1.2;
 /// Most that the lab's card has.
-const UNITS_MAX: f64 = 16.0;
+const UNITS_MAX: u64 = 16;
 const DEPTH_MAX: u64 = 32;
+/// After so many reads, the time per read in the model changes by less than one unit changes it.
+const MODELED: u64 = 20_000;
+const SEED: u64 = 3;
 
 /// A command queue; times per KiB are on the bus that all units share, and on one unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,23 +44,39 @@ pub fn find(
     Ok(from_times(reads, each_ns(SMALL_KIB)?, each_ns(KIB_MAX)?, tags))
 }
 
-/// From the time per read with 16 at a time. Reads meet on a unit by chance: with n
-/// of them on u units a unit is busy for n / (n + u - 1) of the time (a closed network of queues).
+/// From the time per read with 16 at a time. The units are those with which the lab's card takes as
+/// long for small reads.
 pub fn from_times(reads: &Times, small_ns: f64, large_ns: f64, tags: u64) -> Option<Queue> {
     let alone_ns = reads.line.at(SMALL_KIB as f64) + reads.jump_ns;
     if small_ns <= 0.0 || alone_ns / small_ns < GAIN_MIN {
         return None;
     }
     let bus_per_kib_ns = (large_ns / KIB_MAX as f64).min(reads.line.per_kib);
-    let on_unit_ns = alone_ns - SMALL_KIB as f64 * bus_per_kib_ns;
-    let busy_units = on_unit_ns / small_ns;
-    let threads = THREADS as f64;
-    let units = busy_units * (threads - 1.0) / (threads - busy_units).max(1.0);
-    Some(Queue {
-        depth: tags.min(DEPTH_MAX),
-        units: units.round().clamp(1.0, UNITS_MAX) as u64,
-        bus_per_kib_ns,
-    })
+    let on_bus_ns = SMALL_KIB as f64 * bus_per_kib_ns;
+    let off =
+        |units: u64| (modeled_ns(units, alone_ns - on_bus_ns, on_bus_ns) / small_ns).ln().abs();
+    let nearest =
+        (1..=UNITS_MAX).map(|units| (off(units), units)).min_by(|a, b| a.0.total_cmp(&b.0));
+    let units = nearest.map_or(1, |(_, units)| units);
+    Some(Queue { depth: tags.min(DEPTH_MAX), units, bus_per_kib_ns })
+}
+
+/// Mean time from the end of one read to that of the next on the lab's card, with 16 at a time at
+/// random places. They meet on a unit by chance, and their data crosses the bus in the order in
+/// which they were sent: behind one that waits for its unit, those of idle units wait, too.
+fn modeled_ns(units: u64, on_unit_ns: f64, on_bus_ns: f64) -> f64 {
+    let mut unit_free_ns = [0.0_f64; UNITS_MAX as usize];
+    let mut ends_ns = [0.0_f64; THREADS as usize];
+    let mut bus_free_ns = 0.0_f64;
+    for number in 0..MODELED {
+        // As they end in order, the next one begins when that of 16 before ends.
+        let end_ns = &mut ends_ns[(number % THREADS) as usize];
+        let free_ns = &mut unit_free_ns[below(draw(SEED, number), units) as usize];
+        *free_ns = free_ns.max(*end_ns) + on_unit_ns;
+        bus_free_ns = bus_free_ns.max(*free_ns) + on_bus_ns;
+        *end_ns = bus_free_ns;
+    }
+    bus_free_ns / MODELED as f64
 }
 
 /// Mean time from the end of one read to that of the next, in ns.

@@ -102,6 +102,11 @@ impl Measuring<'_> {
         Ok((self.profile(&reads, queue.as_ref()), queue))
     }
 
+    fn meter(&self) -> anyhow::Result<Meter> {
+        let disk = self.device.queue.with_file_name("");
+        Meter::open(&disk).with_context(|| disk.join("stat").display().to_string())
+    }
+
     /// `flush_ns`: the time of one flush, which is no part of the command that it follows.
     fn times(
         &self,
@@ -112,8 +117,7 @@ impl Measuring<'_> {
     ) -> anyhow::Result<Times> {
         let seconds = length.as_secs();
         diagnostic!("steady: {what}, {seconds} s");
-        let disk = self.device.queue.with_file_name("");
-        let meter = Meter::open(&disk).with_context(|| disk.join("stat").display().to_string())?;
+        let meter = self.meter()?;
         let (started, mut pace) = (Instant::now(), Pace::new());
         let mut tick = || {
             if pace.is_due(started.elapsed()) {
@@ -203,7 +207,9 @@ impl Measuring<'_> {
         profile: &mut Profile,
     ) -> anyhow::Result<Times> {
         diagnostic!("steady: the volatile cache");
-        if let Some(kib) = cache::capacity_kib(place, self.stop)? {
+        let meter = self.meter()?;
+        let traffic = || meter.read().unwrap_or_default();
+        if let Some(kib) = cache::capacity_kib(place, &traffic, self.stop)? {
             let accepts = Parts::of(cache::accepts(place, kib, self.stop)?);
             let Parts { base_ns, per_kib_ns } = accepts;
             profile.cache = Some(Cache { kib, base_ns, per_kib_ns });
