@@ -11,7 +11,7 @@ pub struct CallEvents {
     /// The name of the argument with the file descriptor. A call with two of them has the one that
     /// it reads from.
     pub fd: Option<&'static str>,
-    /// Whether the call is about names and attributes of files. Such calls are traced on request
+    /// Whether the call is about names and attributes of files. Such calls are shown on request
     /// only.
     pub metadata: bool,
 }
@@ -69,6 +69,11 @@ calls! {
     Openat2 "openat2" None, true;
     Creat "creat" None, true;
     Close "close" FD, true;
+    CloseRange "close_range" None, true;
+    Dup2 "dup2" Some("newfd"), true;
+    Dup3 "dup3" Some("newfd"), true;
+    Execve "execve" None, true;
+    Execveat "execveat" None, true;
     Newstat "newstat" None, true;
     Newlstat "newlstat" None, true;
     Newfstat "newfstat" FD, true;
@@ -140,6 +145,12 @@ impl Call {
     pub fn moves_data(self) -> bool {
         let between = matches!(self, Call::Sendfile64 | Call::CopyFileRange | Call::Splice);
         between || self.is_read() || self.is_write()
+    }
+
+    /// Whether the call may close files: the descriptor that it names, or else any.
+    pub fn closes_files(self) -> bool {
+        use Call::*;
+        matches!(self, Close | CloseRange | Dup2 | Dup3 | Execve | Execveat)
     }
 
     /// Whether the call makes earlier writes durable.

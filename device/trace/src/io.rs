@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::event::{Call, Comm, Dev, Op, Priority};
 use super::intervals::Intervals;
+use super::open_files::File;
 use super::sched::Sched;
 
 /// The points on a request's path, in this order.
@@ -71,6 +72,8 @@ pub struct Request {
     /// That thread's name, empty if unknown.
     pub comm: Comm,
     pub origin: Origin,
+    /// The file of the origin's inode, as an index into [`Trace::files`], if it was open.
+    pub file: Option<usize>,
     pub marks: Marks,
     /// The times at which further bios that were merged into it were queued, in ns.
     pub merged_queued_ns: Vec<u64>,
@@ -174,6 +177,16 @@ pub enum Origin {
     Thread,
 }
 
+impl Origin {
+    /// The inode, if known.
+    pub fn inode(self) -> Option<u64> {
+        match self {
+            Origin::Writeback(inode) | Origin::Readahead(inode) => inode,
+            _ => None,
+        }
+    }
+}
+
 /// One call of a program, or one operation of io_uring or aio.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Io {
@@ -181,6 +194,8 @@ pub struct Io {
     pub call: Call,
     /// The file descriptor that the call names.
     pub fd: Option<i32>,
+    /// The file of that descriptor, as an index into [`Trace::files`], if known.
+    pub file: Option<usize>,
     /// For io_uring: the equivalent system call, if the event shows the operation and there is one.
     pub operation: Option<Call>,
     pub pid: u32,
@@ -261,11 +276,20 @@ pub struct Trace {
     /// The thread on each CPU; empty without sched events.
     pub sched: Sched,
     pub processes: Processes,
+    /// The files of I/Os, calls and requests, each once.
+    pub files: Vec<File>,
     /// The pauses of writing threads by dirty throttling (`balance_dirty_pages`), in time order.
     /// The lengths are upper limits in timer ticks of the kernel.
     pub dirty_pauses: Vec<OfThread>,
     /// The waits of threads for a kernel lock, sorted by their end.
     pub lock_waits: Vec<OfThread>,
+}
+
+impl Trace {
+    /// The path of the file with this index.
+    pub fn path(&self, file: Option<usize>) -> Option<&str> {
+        Some(&self.files.get(file?)?.path)
+    }
 }
 
 /// The process of each thread whose number is not that of its process. For a reused number, the

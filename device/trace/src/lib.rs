@@ -14,6 +14,7 @@ pub mod event;
 pub mod follow;
 pub mod intervals;
 pub mod io;
+pub mod open_files;
 pub mod perfetto;
 pub mod report;
 pub mod sched;

@@ -23,7 +23,7 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status
     let asked_for = number.or_else(|| input.asked_for());
     let options = match &input {
         Input::Captured(captured) => options_of(captured),
-        Input::Files(_) => Options::default(),
+        Input::Files(_) => Options { shows_close: true, ..Options::default() },
     };
     let mut reading = Reading::new(asked_for, options);
     let (all, skipped) = match input {

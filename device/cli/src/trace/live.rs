@@ -69,7 +69,8 @@ pub fn trace(
     let started = spawn(arguments, &mut capture).map_err(Failure::with(Status::Usage))?;
     let (child, number) = started.unzip();
     asked_for.extend(number);
-    let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
+    let ended =
+        wait(arguments, child, &mut capture, stop).map_err(Failure::with(Status::Failed))?;
     let captured = capture.stop(&asked_for).map_err(Failure::with(Status::Failed))?;
     if let Some(error) = &captured.not_kept {
         diagnostic!("steady: {error}; nothing is kept, the trace follows");
@@ -120,7 +121,7 @@ enum Ended {
 fn wait(
     arguments: &Arguments,
     mut child: Option<Child>,
-    capture: &Capture,
+    capture: &mut Capture,
     stop: &Interrupt,
 ) -> anyhow::Result<Ended> {
     let (began, mut told) = (Instant::now(), None);
@@ -128,6 +129,7 @@ fn wait(
     let (mut since, mut pace) = (began, Pace::new());
     let mut tracing = true;
     loop {
+        capture.look_at_files();
         let ended = child.as_mut().map(Child::try_wait).transpose();
         if let Some(status) = ended.context("waiting for the program")?.flatten() {
             // Ctrl-C reaches both processes, and the program may exit first.

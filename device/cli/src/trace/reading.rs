@@ -20,7 +20,8 @@ const EVENTS_PER_LOOK: u64 = 65_536;
 /// The properties of a capture that its events do not have.
 pub fn options_of(captured: &Captured) -> Options {
     let (sched_of_all, processes) = (captured.has_all_switches(), captured.processes());
-    Options { sched_of_all, processes }
+    let (open_files, shows_close) = (captured.open_files(), captured.has_metadata());
+    Options { sched_of_all, processes, open_files, shows_close }
 }
 
 /// A follower and its progress.

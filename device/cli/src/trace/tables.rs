@@ -8,7 +8,7 @@ use steadyio_trace::report::distribution::Distribution;
 use steadyio_trace::report::groups::Group;
 use steadyio_trace::report::record::{ClassTimes, Record};
 use steadyio_trace::report::times::{SPANS, StepTimes, Times};
-use steadyio_trace::report::words::{count, size_text, thread, us};
+use steadyio_trace::report::words::{count, path_text, size_text, thread, us};
 
 use crate::table::align;
 
@@ -37,7 +37,7 @@ pub fn tables(record: &Record, fine: bool) -> String {
         calls_of("Calls by process", processes, 0),
         calls_of("Calls by cgroup", &record.cgroups, 0),
         calls_of("Calls by thread", &record.threads, 0),
-        calls_of("Calls by file descriptor", &record.files, FILE_PERCENT_MIN),
+        calls_of("Calls by file", &record.files, FILE_PERCENT_MIN),
         classes(&record.classes),
     ];
     let shown: Vec<String> = sections.into_iter().flatten().collect();
@@ -177,10 +177,8 @@ fn calls_of(title: &str, sums: &[CallsOf], percent_min: u64) -> Option<String> {
     let matters = |sum: &&CallsOf| sum.sum_ns * 100 >= whole_ns * percent_min;
     table.extend(sums.iter().filter(matters).take(CALLS_OF_MAX).map(|sum| {
         let times = &sum.times;
-        let fd = sum.fd.map_or_else(String::new, |fd| format!(" file {fd}"));
-        let thread = || thread(&sum.comm, sum.pid) + &fd;
         [
-            sum.cgroup.clone().unwrap_or_else(thread),
+            title_of(sum),
             times.count.to_string(),
             sum.ios.to_string(),
             one(sum.bytes as f64 / f64::from(1 << 20)),
@@ -198,6 +196,16 @@ fn calls_of(title: &str, sums: &[CallsOf], percent_min: u64) -> Option<String> {
     };
     let text = || format!("{title}\n{}{more}", align(&table, &SHARE_WORDS));
     (sums.len() > 1).then(text)
+}
+
+fn title_of(sum: &CallsOf) -> String {
+    let thread = thread(&sum.comm, sum.pid);
+    match (&sum.cgroup, &sum.path, sum.fd) {
+        (Some(cgroup), ..) => cgroup.clone(),
+        (_, Some(_), _) => path_text("", sum.path.as_ref(), ""),
+        (_, _, Some(fd)) => format!("fd {fd} of {thread}"),
+        _ => thread,
+    }
 }
 
 /// The distribution of each span and of the whole: several lines per group.
@@ -263,21 +271,24 @@ fn row(label: &str, number: usize, name: &str, times: &Distribution) -> [String;
 
 /// The inodes with most bytes, over all sizes.
 fn inodes(groups: &[Group]) -> String {
-    let mut sums: BTreeMap<(&str, &str, u64), (u64, u64)> = BTreeMap::new();
+    let mut sums = BTreeMap::<_, (u64, u64)>::new();
     for group in groups {
         for of in &group.inodes {
             let origin = group.origin.as_deref().unwrap_or_default();
-            let sum = sums.entry((origin, &group.device, of.inode)).or_default();
+            let key = (origin, &group.device, of.inode, of.path.as_ref());
+            let sum = sums.entry(key).or_default();
             *sum = (sum.0 + of.bytes, sum.1 + of.requests);
         }
     }
     let mut most: Vec<_> = sums.into_iter().collect();
     most.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
-    let line = |((origin, device, inode), (bytes, requests)): &((&str, &str, u64), (u64, u64))| {
-        let (size, requests) = (size_text(*bytes), count(*requests, "request"));
-        format!("{origin} of inode {inode} on {device}: {size} in {requests}\n")
-    };
-    most.iter().take(INODES_MAX).map(line).collect()
+    let lines = most.into_iter().take(INODES_MAX);
+    let lines = lines.map(|((origin, device, inode, path), (bytes, requests))| {
+        let (size, requests) = (size_text(bytes), count(requests, "request"));
+        let path = path_text(" (", path, ")");
+        format!("{origin} of inode {inode}{path} on {device}: {size} in {requests}\n")
+    });
+    lines.collect()
 }
 
 /// The table of classes, if there are several.

@@ -6,7 +6,7 @@ use steadyio_trace::report::calls::WorstCall;
 use steadyio_trace::report::record::Record;
 use steadyio_trace::report::waited_for::WaitedFor;
 use steadyio_trace::report::words::size_text;
-use steadyio_trace::report::words::{behalf, count, thread, us};
+use steadyio_trace::report::words::{behalf, count, path_text, thread, us};
 use steadyio_trace::report::worst::{Largest, Worst};
 
 /// The number of unmatched requests and parse errors to print; the record lists more.
@@ -45,11 +45,12 @@ fn call_entry(call: &WorstCall, lacks_sched: bool) -> String {
         "without a request of its own"
     };
     let (thread, at) = (thread(&call.comm, call.pid), seconds(call.at_ns));
+    let file = path_text(", file ", call.path.as_ref(), "");
     let waits: String = call.waits.iter().map(|wait| format!("   - {}\n", wait.text)).collect();
     let hint = if lacks_sched { HINT } else { "" };
     let is_unknown = call.waits.first().is_some_and(|wait| wait.what == WaitedFor::Unknown);
     let waits = if is_unknown { waits.replacen('\n', &format!("{hint}\n"), 1) } else { waits };
-    format!("{} us  {} by {thread}, {what}, at {at} s\n{waits}", us(call.total_ns), call.call)
+    format!("{} us  {} by {thread}{file}, {what}, at {at} s\n{waits}", us(call.total_ns), call.call)
 }
 
 fn entry(worst: &Worst, lacks_sched: bool) -> String {
@@ -111,6 +112,7 @@ fn title(worst: &Worst) -> String {
     if worst.call.is_none() {
         text += &format!(", {}", behalf(worst.origin, worst.inode));
     }
+    text += &path_text(", file ", worst.path.as_ref(), "");
     if let Some(class) = worst.class {
         text += &format!(", class {class}");
     }

@@ -13,6 +13,7 @@
 
 mod bios;
 mod callers;
+mod descriptors;
 mod requests;
 mod seen;
 mod sink;
@@ -20,12 +21,14 @@ mod waits;
 
 use bios::{Bio, Bios};
 use callers::Callers;
+use descriptors::Descriptors;
 use requests::{Requests, Side};
 use sink::Sink;
 use waits::Waits;
 
 use super::event::{Event, EventKind, Extent, Kind};
 use super::io::{Mark, Processes, Trace};
+use super::open_files::OpenFiles;
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -33,6 +36,10 @@ pub struct Options {
     pub processes: Processes,
     /// Whether sched events, if any, cover all threads.
     pub sched_of_all: bool,
+    /// The files that processes had open.
+    pub open_files: OpenFiles,
+    /// Whether calls of `close` are reported. Otherwise they only show which file a descriptor has.
+    pub shows_close: bool,
 }
 
 /// Takes events, and returns a [`Trace`].
@@ -50,6 +57,8 @@ impl Follower {
         let mut follower = Follower::default();
         follower.waits.sched.of_all = options.sched_of_all;
         follower.callers.processes = options.processes;
+        follower.callers.descriptors = Descriptors::new(options.open_files);
+        follower.callers.shows_close = options.shows_close;
         follower
     }
 
@@ -79,15 +88,18 @@ impl Follower {
             self.sink.results.forget_writeback();
         }
         let Waits { sched, dirty_pauses, lock_waits, .. } = self.waits;
-        let (missing, processes) = (self.sink.seen.missing(), self.callers.processes);
-        Trace {
+        let Callers { processes, descriptors, .. } = self.callers;
+        let missing = self.sink.seen.missing();
+        let mut trace = Trace {
             missing,
             processes,
             sched,
             dirty_pauses,
             lock_waits,
             ..self.sink.results.into_trace()
-        }
+        };
+        descriptors.finish(&mut trace);
+        trace
     }
 
     fn take_bio_event(&mut self, event: &Event) {
@@ -158,7 +170,7 @@ impl Follower {
         account.events_lost = account.events_lost.saturating_add(count);
         self.sink.results.take_back(since_ns.unwrap_or(0));
         self.sink.abandon_all();
-        self.callers.forget();
+        self.callers.forget(since_ns.unwrap_or(0));
         self.bios = Bios::default();
         self.requests.lose_sight();
     }

@@ -6,7 +6,6 @@ use super::strings::Strings;
 use crate::event::{Op, Priority};
 use crate::io::Request;
 use crate::report::rows::Row;
-use crate::report::words::inode;
 
 /// The arguments. Unknown and default values are omitted.
 pub type Arguments = Vec<DebugAnnotation>;
@@ -23,7 +22,7 @@ pub fn of_request(strings: &mut Strings, index: usize, request: &Request) -> Arg
         all.push(strings.text("priority", &format!("{}/{level}", class.into_str())));
     }
     all.push(strings.text("origin", request.origin.into_str()));
-    all.extend(inode(request.origin).map(|inode| strings.number("inode", inode as i64)));
+    all.extend(request.origin.inode().map(|inode| strings.number("inode", inode as i64)));
     if !request.comm.is_empty() {
         all.push(strings.text("comm", &request.comm.to_string()));
     }

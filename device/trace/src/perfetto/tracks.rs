@@ -86,6 +86,7 @@ impl Timeline {
                 let own = own.filter(|index| trace.requests[**index].origin == Origin::Io(io));
                 event.flow_ids = own.map(|index| request_id(*index)).collect();
             }
+            self.add_path(&mut event, trace.path(item.io.and_then(|io| io.file)));
             let waits = waits.iter().map(|wait| (wait.what.title(), wait.from_ns, wait.to_ns));
             self.slice(track, item.during_ns(), event, waits);
         }
@@ -146,13 +147,19 @@ impl Timeline {
             name.push_str(&format!(" {}/{}", piece + 1, request.pieces.len()));
             known.extend(arguments::of_piece(&mut self.strings, piece, request));
         }
-        TrackEvent {
+        let mut event = TrackEvent {
             debug_annotations: known,
             correlation_id: Some(id),
             flow_ids: Vec::from_iter((slice.linked && !slice.last).then_some(id)),
             terminating_flow_ids: Vec::from_iter(slice.last.then_some(id)),
             ..self.named(&name)
-        }
+        };
+        self.add_path(&mut event, trace.path(request.file));
+        event
+    }
+
+    fn add_path(&mut self, event: &mut TrackEvent, path: Option<&str>) {
+        event.debug_annotations.extend(path.map(|path| self.strings.text("path", path)));
     }
 
     fn named(&mut self, name: &str) -> TrackEvent {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The durations of calls and the reasons for which they waited: by call, thread, process, cgroup
-//! and file descriptor. It also lists the calls that queued no request of their own. `record` and
+//! and file. It also lists the calls that queued no request of their own. `record` and
 //! `shown` use it.
 
 use std::collections::BTreeSet;
@@ -42,15 +42,18 @@ pub struct WaitSum {
 /// All I/Os and other calls of one thread, process, cgroup or file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallsOf {
-    /// The number of the thread or process. For a cgroup, the number of the thread that made the
-    /// last call.
+    /// The number of the thread or process. For a cgroup or a path, the number of the thread that
+    /// made the last call.
     pub pid: u32,
     /// The thread's name at the last call. For a process, the name of the thread that made it.
     pub comm: String,
     /// The cgroup, in a table of cgroups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
-    /// The file descriptor, in a table of files.
+    /// The file, in a table of files, if its path is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The file descriptor, in a table of files, if the path is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fd: Option<i32>,
     pub ios: u64,
@@ -84,6 +87,9 @@ pub struct WorstCall {
     pub at_ns: u64,
     pub total_ns: u64,
     pub call: &'static str,
+    /// The file of its descriptor, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     pub pid: u32,
     pub comm: String,
     /// Whether some of its own requests are unknown.
@@ -116,23 +122,36 @@ pub fn sums(shown: &Shown) -> Vec<CallSum> {
     sorted(sums, |sum| sum.sum_ns)
 }
 
-/// The common values of a row's calls: thread or process, file descriptor, cgroup.
-pub type Whose<'a> = (u32, Option<i32>, Option<&'a str>);
+/// The common value of a row's calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whose<'a> {
+    /// A thread or process.
+    Pid(u32),
+    Cgroup(&'a str),
+    /// An index into [`Trace::files`].
+    File(usize),
+    /// The descriptor of a process, if its file is unknown.
+    Fd(u32, i32),
+}
 
-/// Calls grouped by `key`, which gets the thread's number and the file descriptor; the longest sum
-/// first.
-pub fn of<'a>(shown: &Shown, key: impl Fn(u32, Option<i32>) -> Option<Whose<'a>>) -> Vec<CallsOf> {
+/// Calls grouped by `key`, the longest sum first.
+pub fn of<'a>(shown: &Shown, key: impl Fn(&Io) -> Option<Whose<'a>>) -> Vec<CallsOf> {
     let all = shown.calls.iter().chain(&shown.ios);
-    let alike = by_key(all.filter_map(|item| Some((key(item.row.pid, item.io?.fd)?, item))));
-    let sums = alike.into_iter().filter_map(|((pid, fd, cgroup), items)| {
+    let alike = by_key(all.filter_map(|item| Some((key(item.io?)?, item))));
+    let sums = alike.into_iter().filter_map(|(whose, items)| {
         let named = items.iter().filter(|item| !item.row.comm.is_empty());
-        let last = named.max_by_key(|item| item.during_ns().1);
+        let last = named.max_by_key(|item| item.during_ns().1).or(items.first())?;
+        let pid = match whose {
+            Whose::Pid(pid) | Whose::Fd(pid, _) => pid,
+            Whose::Cgroup(_) | Whose::File(_) => last.row.pid,
+        };
         let times_ns: Vec<u64> = items.iter().map(|item| item.row.total_ns).collect();
         Some(CallsOf {
-            pid: if cgroup.is_some() { last.map_or(pid, |item| item.row.pid) } else { pid },
-            cgroup: cgroup.map(str::to_string),
-            comm: last.map_or_else(String::new, |item| item.row.comm.clone()),
-            fd,
+            pid,
+            comm: last.row.comm.clone(),
+            cgroup: last.row.cgroup.clone().filter(|_| matches!(whose, Whose::Cgroup(_))),
+            path: last.row.path.clone().filter(|_| matches!(whose, Whose::File(_))),
+            fd: if let Whose::Fd(_, fd) = whose { Some(fd) } else { None },
             ios: items.iter().filter(|item| !item.own.is_empty()).count() as u64,
             bytes: items.iter().filter_map(|item| item.row.bytes).sum(),
             sum_ns: times_ns.iter().sum(),
@@ -146,7 +165,7 @@ pub fn of<'a>(shown: &Shown, key: impl Fn(u32, Option<i32>) -> Option<Whose<'a>>
 /// Calls by thread, the longest sum first.
 pub fn of_threads(shown: &Shown) -> Vec<CallsOf> {
     let of_threads = by_key(shown.ios.iter().map(|item| (item.row.pid, item)));
-    let mut threads = of(shown, |pid, _| Some((pid, None, None)));
+    let mut threads = of(shown, |io| Some(Whose::Pid(io.pid)));
     for thread in &mut threads {
         let ios = of_threads.get(&thread.pid);
         thread.cpu_per_io = ios.and_then(|ios| cpu_per_io(&shown.waiting.trace.sched, ios));
@@ -221,6 +240,7 @@ pub fn worst(shown: &Shown, count: usize) -> Vec<WorstCall> {
             at_ns: item.row.at_ns,
             total_ns: item.row.total_ns,
             call: item.row.call?,
+            path: item.row.path.clone(),
             pid: item.row.pid,
             comm: item.row.comm.clone(),
             incomplete: item.io?.incomplete,

@@ -11,7 +11,7 @@ use super::distribution::Distribution;
 use super::own_time;
 use super::rows::Item;
 use super::waiting::Waiting;
-use super::words::{count, inode, op_and_size, request_text, us};
+use super::words::{count, op_and_size, request_text, us};
 use super::{by_key, sorted};
 use crate::event::{Dev, OpKind};
 use crate::intervals::Intervals;
@@ -261,7 +261,7 @@ impl Met<'_> {
         let Request { op, bytes, sector, pid, comm, origin, .. } = self.longest;
         json!({"requests": self.requests, "longest": {
             "op": op.kind.into_str(), "bytes": bytes, "sector": sector, "pid": pid,
-            "comm": comm.to_string(), "origin": origin.into_str(), "inode": inode(*origin),
+            "comm": comm.to_string(), "origin": origin.into_str(), "inode": origin.inode(),
             "overlap_ns": self.longest_ns, "device_ns": self.longest.with_device().total_ns(),
             "pieces": served_pieces(self.longest).max(1),
         }})

@@ -39,6 +39,9 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inode {
     pub inode: u64,
+    /// The path of its file, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     pub requests: u64,
     pub bytes: u64,
 }
@@ -49,10 +52,12 @@ impl Group {
         let bytes = || items.iter().filter_map(|item| item.row.bytes);
         let during = items.iter().map(|item| item.during_ns());
         let at_once = counts(during.map(|(begin, end)| (begin, end.max(begin.saturating_add(1)))));
-        let of_inodes = items.iter().filter_map(|item| Some((item.row.inode?, item.row.bytes?)));
-        let inode = |(inode, bytes): (u64, Vec<u64>)| {
-            let requests = bytes.len() as u64;
-            Inode { inode, requests, bytes: bytes.into_iter().sum() }
+        let of_inodes = items
+            .iter()
+            .filter_map(|item| Some(((item.row.inode?, item.row.path.as_ref()), item.row.bytes?)));
+        let inode = |((inode, path), bytes): ((u64, Option<&String>), Vec<u64>)| {
+            let (path, requests) = (path.cloned(), bytes.len() as u64);
+            Inode { inode, path, requests, bytes: bytes.into_iter().sum() }
         };
         let mut inodes = sorted(by_key(of_inodes).into_iter().map(inode), |inode| inode.bytes);
         inodes.truncate(INODES_MAX);

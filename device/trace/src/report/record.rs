@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use steadyio_core::kernel::Kernel;
 
-use super::calls::{self, CallGroup, CallSum, CallsOf, WorstCall};
+use super::calls::{self, CallGroup, CallSum, CallsOf, Whose, WorstCall};
 use super::case::Causes;
 use super::groups::{Group, groups};
 use super::question::Scope;
@@ -15,7 +15,7 @@ use super::shown::Shown;
 use super::times::Times;
 use super::words::device_name;
 use super::worst::{Worst, worst};
-use crate::io::{Coverage, Missing, Unmatched};
+use crate::io::{Coverage, Io, Missing, Unmatched};
 use crate::source::Problems;
 
 pub const TRACE_SCHEMA: &str = "steadyio.trace/1";
@@ -44,7 +44,7 @@ pub struct Record {
     pub processes: Vec<CallsOf>,
     /// The same calls by cgroup, as far as known.
     pub cgroups: Vec<CallsOf>,
-    /// Calls that name a file descriptor, by process and descriptor.
+    /// Calls that name a file descriptor, by file, or else by process and descriptor.
     pub files: Vec<CallsOf>,
     /// Calls without a request of their own: those of the requested processes, or all if no device
     /// was requested.
@@ -85,6 +85,10 @@ impl Record {
         let (ios, requests) = (groups(&shown.ios), groups(&shown.requests));
         let causes = Causes::new(&shown.waiting);
         let process = |pid| trace.processes.of(pid);
+        let file = |io: &Io| match io.file {
+            Some(file) => Some(Whose::File(file)),
+            None => Some(Whose::Fd(process(io.pid), io.fd?)),
+        };
         let unmatched = trace.account.unmatched.iter().map(|request| Unmatched {
             device: device_name(&question.names, request.dev),
             ..request.clone()
@@ -100,9 +104,9 @@ impl Record {
             flushes_and_discards: groups(&shown.flushes_and_discards),
             calls: calls::sums(shown),
             threads: calls::of_threads(shown),
-            processes: calls::of(shown, |pid, _| Some((process(pid), None, None))),
-            cgroups: calls::of(shown, |pid, _| Some((0, None, Some(trace.processes.cgroup(pid)?)))),
-            files: calls::of(shown, |pid, fd| Some((process(pid), Some(fd?), None))),
+            processes: calls::of(shown, |io| Some(Whose::Pid(process(io.pid)))),
+            cgroups: calls::of(shown, |io| Some(Whose::Cgroup(trace.processes.cgroup(io.pid)?))),
+            files: calls::of(shown, file),
             calls_without_request: calls::groups(&shown.calls),
             classes: classes(shown),
             scope: shown.scope.clone(),

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::waited_for::WaitedFor;
-use super::words::{Names, call_op, device_name, inode, io_op};
+use super::words::{Names, call_op, device_name, io_op};
 use crate::io::{Io, Request, Spans, Trace};
 
 /// A value that an item does not have is `None`.
@@ -46,6 +46,8 @@ pub struct Row {
     pub waited_for: Option<&'static str>,
     /// The cgroup of its thread's process, if known.
     pub cgroup: Option<String>,
+    /// The file of a call's descriptor or of a request's inode, if known.
+    pub path: Option<String>,
 }
 
 impl Row {
@@ -116,7 +118,7 @@ impl<'a> Item<'a> {
             at_ns: request.begin_ns(),
             op: request.op.kind.into_str(),
             origin: Some(request.origin.into_str()),
-            inode: inode(request.origin),
+            inode: request.origin.inode(),
             bytes: Some(request.bytes),
             pid: request.pid,
             comm: request.comm.to_string(),

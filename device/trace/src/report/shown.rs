@@ -59,9 +59,11 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Adds the cgroup.
+/// Adds the cgroup and the path.
 fn located<'a>(trace: &Trace, mut item: Item<'a>) -> Item<'a> {
     item.row.cgroup = trace.processes.cgroup(item.row.pid).map(str::to_string);
+    let file = item.io.map_or_else(|| item.own.first()?.file, |io| io.file);
+    item.row.path = trace.path(file).map(str::to_string);
     item
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::event::{Call, Context, Dev};
-use crate::io::{Io, Origin, Request};
+use crate::io::{Io, Request};
 
 /// The names of devices, as far as known.
 pub type Names = BTreeMap<Dev, String>;
@@ -36,14 +36,6 @@ pub fn call_op(call: Call) -> &'static str {
     }
 }
 
-/// The inode of a request, if known.
-pub fn inode(origin: Origin) -> Option<u64> {
-    match origin {
-        Origin::Writeback(inode) | Origin::Readahead(inode) => inode,
-        _ => None,
-    }
-}
-
 /// A size with the largest binary unit that leaves it whole.
 pub fn size_text(bytes: u64) -> String {
     match bytes {
@@ -62,7 +54,7 @@ pub fn op_and_size(op: &str, bytes: u64) -> String {
 /// A text such as "read 4 KiB sector 8 by fio (1234), readahead of inode 12".
 pub fn request_text(request: &Request) -> String {
     let by = thread(&request.comm.to_string(), request.pid);
-    let behalf = behalf(request.origin.into_str(), inode(request.origin));
+    let behalf = behalf(request.origin.into_str(), request.origin.inode());
     let what = op_and_size(request.op.kind.into_str(), request.bytes);
     format!("{what} sector {} by {by}, {behalf}", request.sector)
 }
@@ -84,6 +76,12 @@ pub fn behalf(origin: &str, inode: Option<u64>) -> String {
         origin => origin,
     };
     inode.map_or(what.into(), |inode| format!("{what} of inode {inode}"))
+}
+
+/// A path, if known, in a line of text between `before` and `after`.
+pub fn path_text(before: &str, path: Option<&String>, after: &str) -> String {
+    let shown = |path: &String| before.to_owned() + &path.replace(char::is_control, "?") + after;
+    path.map(shown).unwrap_or_default()
 }
 
 /// A number and a noun, such as "2 flushes".

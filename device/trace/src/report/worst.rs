@@ -26,6 +26,9 @@ pub struct Worst {
     pub call: Option<&'static str>,
     pub origin: &'static str,
     pub inode: Option<u64>,
+    /// The file of its descriptor or inode, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     pub bytes: u64,
     /// First sector of its first request, in units of 512 bytes.
     pub sector: u64,
@@ -77,6 +80,7 @@ fn of(item: &Item, groups: &[Group], causes: &Causes) -> Option<Worst> {
         call: row.call,
         origin: row.origin.unwrap_or("io"),
         inode: row.inode,
+        path: row.path,
         bytes: row.bytes?,
         sector: row.sector?,
         requests: row.requests,

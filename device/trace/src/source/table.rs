@@ -323,8 +323,14 @@ fn row(
 /// count.
 fn calls(events: &'static CallEvents) -> [Wanted; 2] {
     let CallEvents { call, name, fd, metadata } = *events;
-    let need = if metadata { Need::Metadata } else { Need::Summary };
-    let before = if fd == Some("in_fd") { "out_fd: {:x}, " } else { "" };
+    // Without those that close files, the file of a descriptor is unknown.
+    let is_asked_for = metadata && !call.closes_files();
+    let need = if is_asked_for { Need::Metadata } else { Need::Summary };
+    let before = match fd {
+        Some("in_fd") => "out_fd: {:x}, ",
+        Some("newfd") => "oldfd: {:x}, ",
+        _ => "",
+    };
     let arguments = match fd {
         None => vec!["({*})".to_owned(), "{:a}".to_owned()],
         Some(fd) => ["", ", {*}"]

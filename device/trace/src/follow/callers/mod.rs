@@ -8,6 +8,7 @@ mod workers;
 
 use std::collections::HashMap;
 
+use super::descriptors::Descriptors;
 use super::sink::{Key, Share, Sink};
 use crate::event::{Call, Event, EventKind, Extent, Kind, Switch};
 use crate::io::{Io, Origin, Processes};
@@ -44,6 +45,8 @@ struct Caller {
     born: bool,
     /// The last thread that it started.
     child: Option<u32>,
+    /// The descriptor, if one is named, that the thread's present call closes.
+    closes: Option<i32>,
 }
 
 /// An operation of io_uring.
@@ -71,21 +74,36 @@ pub(super) struct Callers {
     /// The io_uring workers of each submitting thread.
     pools: HashMap<u32, Pool>,
     pub processes: Processes,
+    pub descriptors: Descriptors,
+    /// Whether calls of `close` are reported.
+    pub shows_close: bool,
 }
 
+/// The descriptor that a call names, and the number of its opening.
+type Named = (Option<i32>, Option<usize>);
+
 impl InCall {
-    fn begin(call: Call, fd: Option<i32>, event: &Event, sink: &mut Sink) -> InCall {
+    fn begin(call: Call, (fd, file): Named, event: &Event, sink: &mut Sink) -> InCall {
         let entered_ns = event.time_ns;
-        let key = sink.begin_io(Io { fd, ..Io::begin(call, (event.pid, event.comm), entered_ns) });
+        let io = Io::begin(call, (event.pid, event.comm), entered_ns);
+        let key = sink.begin_io(Io { fd, file, ..io });
         InCall { call, key, entered_ns, continued_ns: entered_ns, asleep: false }
     }
 }
 
 impl Callers {
     pub fn take(&mut self, event: &Event, sink: &mut Sink) {
+        self.descriptors.take_looks(event.time_ns, &self.processes);
         match event.what {
             EventKind::CallEnter { call, fd } => self.enter_call(event, call, fd, sink),
-            EventKind::CallExit { call, result } => self.exit_call(event, call, result, sink),
+            EventKind::CallExit { call, result } => {
+                if call.closes_files() {
+                    // Until now, the file was perhaps still open.
+                    let fd = self.thread(event.pid).closes.take();
+                    self.close(event.pid, fd);
+                }
+                self.exit_call(event, call, result, sink);
+            }
             EventKind::PageFault => self.begin_fault(event, sink),
             EventKind::AnyCall => self.end_fault(event.pid, sink),
             EventKind::Switch(switch) => self.note_fault_sleep(&switch, event.time_ns),
@@ -127,9 +145,11 @@ impl Callers {
         }
     }
 
-    /// Forgets all work, because events were lost.
-    pub fn forget(&mut self) {
-        *self = Callers { processes: std::mem::take(&mut self.processes), ..Callers::default() };
+    /// Forgets all work, because events after `since_ns` were lost.
+    pub fn forget(&mut self, since_ns: u64) {
+        self.descriptors.forget(since_ns);
+        let Callers { processes, descriptors, shows_close, .. } = std::mem::take(self);
+        *self = Callers { processes, descriptors, shows_close, ..Callers::default() };
     }
 
     /// Ends all work at the end of the trace.
@@ -156,6 +176,9 @@ impl Callers {
             Callers::reap_from_memory(old, sink);
         }
         self.processes.start(by, pid, same_process);
+        if !same_process {
+            self.close(pid, None);
+        }
     }
 
     fn thread(&mut self, pid: u32) -> &mut Caller {
@@ -205,10 +228,29 @@ impl Callers {
     fn enter_call(&mut self, event: &Event, call: Call, fd: Option<i32>, sink: &mut Sink) {
         self.end_fault(event.pid, sink);
         self.thread(event.pid).cached_inode = None;
-        let call = InCall::begin(call, fd, event, sink);
-        if let Some(lost) = self.calls.insert(event.pid, call) {
+        let process = self.processes.of(event.pid);
+        let file = fd.and_then(|fd| self.descriptors.opening(process, fd));
+        if call.closes_files() {
+            self.thread(event.pid).closes = fd;
+            self.close(event.pid, fd);
+        }
+        let lost = match self.hides(call) {
+            true => self.calls.remove(&event.pid),
+            false => self.calls.insert(event.pid, InCall::begin(call, (fd, file), event, sink)),
+        };
+        if let Some(lost) = lost {
             sink.abandon(lost.key);
         }
+    }
+
+    /// The thread may close this descriptor of its process, or (`None`) any.
+    fn close(&mut self, pid: u32, fd: Option<i32>) {
+        self.descriptors.close(self.processes.of(pid), fd);
+    }
+
+    /// Whether the call only serves to know the files of descriptors.
+    fn hides(&self, call: Call) -> bool {
+        call.closes_files() && !(call == Call::Close && self.shows_close)
     }
 
     fn exit_call(&mut self, event: &Event, call: Call, result: i64, sink: &mut Sink) {
@@ -231,7 +273,10 @@ impl Callers {
                     sink.results.calls_without_request.push(Some(ended));
                 }
             } else {
-                sink.change(begun.key, |io| io.bytes = Some(call.moved(result)));
+                sink.change(begun.key, |io| {
+                    io.bytes = Some(call.moved(result));
+                    io.io.file.take_if(|_| result == -i64::from(libc::EBADF));
+                });
                 sink.end_io(begun.key, event.time_ns);
             }
         }
@@ -245,7 +290,7 @@ impl Callers {
     fn begin_fault(&mut self, event: &Event, sink: &mut Sink) {
         self.end_fault(event.pid, sink);
         if sink.seen.has(Kind::Switch) && sink.seen.has(Kind::AnyCall) {
-            let begin = || InCall::begin(Call::PageFault, None, event, sink);
+            let begin = || InCall::begin(Call::PageFault, (None, None), event, sink);
             self.calls.entry(event.pid).or_insert_with(begin);
         }
     }

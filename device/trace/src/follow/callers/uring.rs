@@ -56,6 +56,7 @@ impl Callers {
     pub(super) fn submit(&mut self, event: &Event, sink: &mut Sink) {
         let EventKind::UringSubmit { request, sq_thread, operation } = event.what else { return };
         let pid = event.pid;
+        self.close_by_ring(pid, operation);
         let io = Io::begin(Call::IoUringEnter, (pid, event.comm), event.time_ns);
         let key = sink.begin_io(Io { operation, ..io });
         let thread = self.thread(pid);
@@ -132,13 +133,22 @@ impl Callers {
         let thread = self.thread(pid);
         thread.submitting.take_if(|submitting| *submitting == key);
         let Some(io) = sink.ios.get_mut(&key) else { return };
+        let operation = io.io.operation;
         // The result of an operation that is not known may be a number of bytes.
-        io.bytes = Some(io.io.operation.unwrap_or(Call::Read).moved(result.into()));
+        io.bytes = Some(operation.unwrap_or(Call::Read).moved(result.into()));
         if by_sq_thread {
             sink.end_io(key, event.time_ns);
         } else {
             io.completed_ns = Some(event.time_ns);
             thread.unreaped.push(key);
+        }
+        self.close_by_ring(pid, operation);
+    }
+
+    /// An operation that closes a file names no descriptor in events.
+    fn close_by_ring(&mut self, pid: u32, operation: Option<Call>) {
+        if operation == Some(Call::Close) {
+            self.close(pid, None);
         }
     }
 

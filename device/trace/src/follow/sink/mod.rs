@@ -119,7 +119,7 @@ impl Sink {
         let Some(io) = self.ios.get_mut(&key).filter(|io| io.asked()) else {
             return drop(self.ios.remove(&key));
         };
-        (io.broken, io.io.fd) = (true, None);
+        (io.broken, io.io.fd, io.io.file) = (true, None, None);
         io.commits.clear();
         let entered_ns = io.io.entered_ns;
         self.end_io(key, entered_ns);

@@ -7,13 +7,16 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use super::cpu_data::CpuData;
+use super::enable::EnabledEvent;
 use super::folder::{self, Meta};
 use super::threads::AskedFor;
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
 use crate::io::Processes;
+use crate::open_files::OpenFiles;
 use crate::source::decode::Decoder;
 use crate::source::pages::{CpuPages, Merged};
 use crate::source::ring::{self, Entry};
+use crate::source::table::{self, Need};
 use crate::source::{Events, Position, Problem};
 
 /// A capture that has ended.
@@ -63,6 +66,19 @@ impl Captured {
     /// The processes of threads that began before the capture.
     pub fn processes(&self) -> Processes {
         Processes::new(self.meta.processes.clone().into_iter().collect(), self.meta.cgroups.clone())
+    }
+
+    /// The files that processes had open, from the first event on. What an older look showed may
+    /// have been closed before that.
+    pub fn open_files(&self) -> OpenFiles {
+        self.meta.open_files.clone().since(self.meta.kept_since_ns.unwrap_or(0))
+    }
+
+    /// Whether calls on names and attributes of files were traced.
+    pub fn has_metadata(&self) -> bool {
+        let row = |event: &EnabledEvent| table::by_name(event.name.as_bytes());
+        let mut rows = self.meta.events.iter().filter_map(row);
+        rows.any(|row| row.need == Need::Metadata)
     }
 
     /// Whether the capture has the switches of all threads.

@@ -15,6 +15,7 @@ use super::cpu_data::CpuData;
 use super::devices;
 use super::enable::{Enabled, EnabledEvent, Unreadable};
 use super::options::{Options, Trigger};
+use crate::open_files::OpenFiles;
 use crate::source::decode::Decoder;
 use crate::source::format::{Format, PageFormat};
 use crate::source::table::{self, Detail};
@@ -71,6 +72,9 @@ pub struct Meta {
     /// The cgroups of processes, at the same moments as the threads.
     #[serde(default)]
     pub cgroups: BTreeMap<u32, String>,
+    /// The files that the traced processes had open meanwhile.
+    #[serde(default)]
+    pub open_files: OpenFiles,
     /// The text of the kernel's `header_page`.
     #[serde(skip)]
     pub header_page: String,
@@ -119,7 +123,7 @@ impl Meta {
         let Kernel { release, version } = Kernel::running();
         let names = devices::names().into_iter();
         let started = Moment::now();
-        let mut meta = Meta {
+        Meta {
             schema: SCHEMA.into(),
             kernel: release,
             kernel_version: version,
@@ -136,9 +140,7 @@ impl Meta {
             device_names: names.map(|(dev, name)| (dev.to_string(), name)).collect(),
             header_page,
             ..Meta::default()
-        };
-        meta.add_threads();
-        meta
+        }
     }
 
     /// Fails if this kernel lacks the events that the trigger needs.

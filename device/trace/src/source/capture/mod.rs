@@ -6,6 +6,7 @@
 //! Meanwhile nothing is decoded or written to a disk, so that the tracer does not disturb the I/O.
 //! [`Captured`] is read afterwards.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -19,6 +20,7 @@ pub mod devices;
 mod enable;
 mod errors;
 mod folder;
+mod looks;
 pub mod names;
 mod options;
 pub mod program;
@@ -34,6 +36,7 @@ pub use watch::{Interval, Slow};
 
 use enable::enable;
 use errors::because;
+use looks::Looks;
 use reader::Taken;
 use watch::Watch;
 
@@ -47,6 +50,7 @@ pub struct Capture {
     of_threads: Option<Instance>,
     keep: Option<PathBuf>,
     meta: Meta,
+    looks: Looks,
 }
 
 impl Capture {
@@ -60,7 +64,7 @@ impl Capture {
             .map_err(because("looking the devices up in sysfs"))?;
         let header_page = instance.read("events/header_page")?;
         let enabled = enable((&instance, of_threads.as_ref()), options, &devices)?;
-        let meta = Meta::begin(options, enabled, header_page);
+        let mut meta = Meta::begin(options, enabled, header_page);
         let decoder = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
         options.trigger.map_or(Ok(()), |trigger| meta.check_trigger(trigger))?;
         let page_size = decoder.page.page_size;
@@ -77,7 +81,34 @@ impl Capture {
             }
         }
         instance.write("tracing_on", "1")?;
-        Ok(Capture { reader, instance, of_threads, keep: options.keep.clone(), meta })
+        // Events show the threads that start from now on.
+        meta.add_threads();
+        let (keep, looks) = (options.keep.clone(), Looks::new());
+        Ok(Capture { reader, instance, of_threads, keep, meta, looks })
+    }
+
+    /// Looks at the files that the traced processes have open, if a look is due. The more often it
+    /// is called, the more files have a path.
+    pub fn look_at_files(&mut self) {
+        if self.looks.is_due() {
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        if self.reader.has_ended() || pid_namespace::other_than_initial().is_some() {
+            return;
+        }
+        let of_calls = self.of_threads.as_ref().unwrap_or(&self.instance);
+        let mut processes = names::numbers("/proc");
+        processes.remove(&std::process::id());
+        if self.of_threads.is_some() {
+            let traced = of_calls.read("set_event_pid").unwrap_or_default();
+            let traced: HashSet<u32> = traced.lines().filter_map(|pid| pid.parse().ok()).collect();
+            processes.retain(|process| traced.contains(process));
+        }
+        let is_traced = || of_calls.read("tracing_on").is_ok_and(|on| on.trim() == "1");
+        self.looks.look(processes, &mut self.meta.open_files, is_traced);
     }
 
     /// Traces these threads too.
@@ -95,8 +126,9 @@ impl Capture {
     /// Ends the tracing, restores everything and returns the capture. If a folder was named, it
     /// keeps the capture there ([`Captured::not_kept`] has the error if it cannot). `asked_for`:
     /// the requested threads, without those that they started; empty for all.
-    pub fn stop(self, asked_for: &[u32]) -> io::Result<Captured> {
-        let Capture { mut reader, instance, of_threads, keep, mut meta } = self;
+    pub fn stop(mut self, asked_for: &[u32]) -> io::Result<Captured> {
+        self.look();
+        let Capture { mut reader, instance, of_threads, keep, mut meta, .. } = self;
         for instance in [&instance].into_iter().chain(&of_threads) {
             instance.write("tracing_on", "0")?;
         }

@@ -45,7 +45,7 @@ fn cgroup_of(process: u32) -> Option<String> {
     all.iter().find(has_io).or(all.last()).map(|(_, path)| path.to_string())
 }
 
-fn numbers(dir: &str) -> BTreeSet<u32> {
+pub(super) fn numbers(dir: &str) -> BTreeSet<u32> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok()).collect()
 }

@@ -2,6 +2,7 @@
 //! From events to requests and I/Os.
 
 mod calls;
+mod files;
 mod flush;
 mod hardware;
 mod length;

@@ -7,6 +7,7 @@ use super::read::{File, Slice};
 use super::sample::{self, BEGIN_NS};
 use steadyio_trace::event::{Comm, Event, EventKind};
 use steadyio_trace::io::Processes;
+use steadyio_trace::open_files;
 use steadyio_trace::sched::{SchedTask, Switch};
 
 /// As "read 64 KiB 2-9", in us.
@@ -123,6 +124,23 @@ fn threads_are_in_the_process_table_and_cpus_show_what_ran() {
     assert_eq!(threads, [(1201, 1201), (1201, 1202)]);
     // The last switch is from a thread that was not seen to get this CPU.
     assert_eq!(in_words(&file.on("CPU 1")), ["reader 1202 10-25"]);
+}
+
+#[test]
+fn a_call_and_a_request_for_an_inode_have_the_path_of_their_file() {
+    let mut trace = sample::trace();
+    let file = |path: &str| open_files::File { path: path.into(), ..Default::default() };
+    trace.files = vec![file("/data"), file("/log")];
+    trace.ios[0].file = Some(0);
+    trace.requests[4].file = Some(1);
+    let file = File::of(&trace);
+    let having = |path: &str| {
+        let has = |slice: &&Slice| slice.arguments.get("path").is_some_and(|own| own == path);
+        file.slices.iter().filter(has).collect::<Vec<_>>()
+    };
+    assert_eq!(having("/data").len(), 1);
+    assert!(!having("/log").is_empty());
+    assert!(having("/log").iter().all(|slice| slice.arguments["request"] == "4"));
 }
 
 #[test]

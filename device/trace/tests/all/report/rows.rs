@@ -3,6 +3,7 @@
 
 use steadyio_trace::event::{Call, EventKind};
 use steadyio_trace::io::Processes;
+use steadyio_trace::open_files::File;
 use steadyio_trace::report::question::Question;
 use steadyio_trace::report::rows::{write_csv, write_json_lines};
 use steadyio_trace::report::shown::Shown;
@@ -38,10 +39,10 @@ fn each_io_call_and_request_that_is_shown_is_a_row_with_its_times() {
     write_csv(&all, &mut csv).unwrap();
     let expected = "\
 kind,at_ns,total_ns,call,op,origin,inode,device,sector,bytes,requests,pid,comm,class,error,submission_ns,block_ns,\
-device_ns,post_ns,waited_for,cgroup
-io,100,100,pread64,read,,,179:0,64,4096,1,1,task,,0,10,2,78,10,own_request,
-call,210,50,fsync,fsync,,,,,,0,2,\"a, \"\"b\"\"\",,,,,,,unknown,
-request,300,50,,write,thread,,179:0,800,8192,1,9,task,,0,,1,49,0,,
+device_ns,post_ns,waited_for,cgroup,path
+io,100,100,pread64,read,,,179:0,64,4096,1,1,task,,0,10,2,78,10,own_request,,
+call,210,50,fsync,fsync,,,,,,0,2,\"a, \"\"b\"\"\",,,,,,,unknown,,
+request,300,50,,write,thread,,179:0,800,8192,1,9,task,,0,,1,49,0,,,
 ";
     assert_eq!(String::from_utf8(csv).unwrap(), expected);
     let mut lines = Vec::new();
@@ -87,6 +88,31 @@ fn calls_are_added_up_by_process_and_by_file_descriptor() {
     assert_eq!((process.pid, process.times.count, process.sum_ns), (1, 3, 190));
     let of: Vec<_> = record.files.iter().map(|of| (of.pid, of.fd, of.sum_ns)).collect();
     assert_eq!(of, [(1, Some(3), 150), (1, Some(7), 40)]);
+}
+
+#[test]
+fn calls_are_added_up_by_file_where_its_path_is_known() {
+    let mut script = script();
+    script.by(5).at(400).what(EventKind::CallEnter { call: Call::Fdatasync, fd: Some(7) });
+    script.at(450).exit(Call::Fdatasync, 0);
+    let mut trace = script.follow();
+    let file = |path: &str| File { path: path.into(), ..File::default() };
+    trace.files = vec![file("/other"), file("/data")];
+    trace.ios[0].file = Some(1);
+    trace.calls_without_request[1].file = Some(1);
+    trace.requests[1].file = Some(0);
+    let record = record(&trace, &Question { worst: 1, ..Question::default() });
+    let json = valid(&record);
+    let of = |at: usize| (record.files[at].path.as_deref(), record.files[at].fd);
+    assert_eq!((of(0), of(1)), ((Some("/data"), None), (None, Some(3))));
+    assert_eq!((record.files[0].sum_ns, record.files[0].pid, record.files.len()), (150, 5, 2));
+    assert_eq!(json["worst_ios"][0]["path"], "/data");
+    assert_eq!(json["worst_requests"][0]["path"], "/other");
+    let question = Question::default();
+    let paths: Vec<_> =
+        Shown::of(&trace, &question).rows().iter().map(|row| row.path.clone()).collect();
+    let [data, other] = ["/data", "/other"].map(|path| Some(path.to_string()));
+    assert_eq!(paths, [data.clone(), None, other, data]);
 }
 
 #[test]

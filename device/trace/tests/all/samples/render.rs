@@ -128,7 +128,11 @@ fn elsewhere(event: &Event, what: &EventKind) -> (&'static str, String, String) 
     match what {
         EventKind::CallEnter { call, fd } => {
             let events = CALLS.iter().find(|events| events.call == *call).expect("in the table");
-            let before = if events.fd == Some("in_fd") { "out_fd: 0x00000001, " } else { "" };
+            let before = match events.fd {
+                Some("in_fd") => "out_fd: 0x00000001, ",
+                Some("newfd") => "oldfd: 0x00000001, ",
+                _ => "",
+            };
             let fd = fd.map(|fd| format!("{before}{}: 0x{fd:08x}", events.fd.expect("a name")));
             let fd = fd.unwrap_or_else(|| "start: 0x00000000".to_owned());
             let values = format!("{fd}, buf: 0x7ffe9, flags: 0x00000000");

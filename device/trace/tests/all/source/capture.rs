@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use steadyio_trace::event::{Call, Dev, Event, EventKind, Extent, UNKNOWN_CPU};
+use steadyio_trace::follow::{self, Follower};
 use steadyio_trace::source::Position;
 use steadyio_trace::source::capture::{Capture, Captured, Options};
 use steadyio_trace::source::tracefs::Tracefs;
@@ -128,6 +130,43 @@ fn a_kept_capture_gives_the_same_events_as_memory() {
     assert!(found.len() > 300, "{}", found.len());
     assert_eq!(found, events(&live));
     assert_eq!(found, events(&kept), "a second reading differs");
+}
+
+/// The path of each read with a request by this process, in this reading of the capture.
+fn paths_of_reads(captured: &Captured, process: u32) -> Vec<Option<String>> {
+    let (processes, open_files) = (captured.processes(), captured.open_files());
+    let options = follow::Options { processes, open_files, ..follow::Options::default() };
+    let mut follower = Follower::new(options);
+    events(captured).iter().for_each(|event| follower.take(event));
+    let trace = follower.finish();
+    let own = trace.ios.iter().filter(|io| io.pid == process && io.call == Call::Read);
+    own.map(|io| trace.path(io.file).map(str::to_string)).collect()
+}
+
+#[test]
+fn a_look_shows_the_path_of_a_file_for_all_reads_of_a_traced_process() {
+    let Some(disk) = traceable_disk() else { return };
+    let (dir, pipe) = (disk.dir.path().join("kept"), disk.dir.path().join("pipe"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+    let mut command = Command::new("dd");
+    command.args(["bs=4k", "count=100", "iflag=direct", "status=none"]);
+    command.args([format!("if={}", disk.node), format!("of={}", pipe.display())]);
+    let options = Options { threads: Some(Vec::new()), keep: Some(dir.clone()), ..only(&disk) };
+    let mut capture = start(&options);
+    let (mut dd, _) = capture.spawn(&mut command).unwrap();
+    let mut from_dd = fs::File::open(&pipe).unwrap();
+    // It has opened both files, and the pipe is full before it has read all blocks.
+    from_dd.read_exact(&mut [0; 4096]).unwrap();
+    capture.look_at_files();
+    io::copy(&mut from_dd, &mut io::sink()).unwrap();
+    dd.wait().unwrap();
+    let live = capture.stop(&[dd.id()]).unwrap();
+    let processes = live.meta.open_files.files.iter().map(|seen| seen.process);
+    assert!(processes.into_iter().all(|process| process == dd.id()));
+    let found = paths_of_reads(&live, dd.id());
+    let of_disk = Some(disk.node.clone());
+    assert_eq!(found.iter().filter(|path| **path == of_disk).count(), 100, "{found:?}");
+    assert_eq!(paths_of_reads(&Captured::open(&dir).unwrap(), dd.id()), found);
 }
 
 #[test]

@@ -96,6 +96,8 @@ fn system_calls_as_ftrace_and_as_trace_cmd_print_them() {
         ("sys_sync()", enter(Call::Sync, None)),
         ("sys_close(fd: 5)", enter(Call::Close, Some(5))),
         ("sys_enter_close: fd: 0x00000005", enter(Call::Close, Some(5))),
+        ("sys_dup2(oldfd: 5, newfd: 1)", enter(Call::Dup2, Some(1))),
+        ("sys_enter_execve: filename: 0x7ffe0, argv: 0x1, envp: 0x2", enter(Call::Execve, None)),
         (
             "sys_splice(fd_in: 4, off_in: 0, fd_out: 5, off_out: 0, len: 10000, flags: 0)",
             enter(Call::Splice, Some(4)),
