@@ -65,6 +65,7 @@ WRONG = [
     ("power-cut x --cut 1:lost:1", 2, "--cut --image"),
     ("power-cut x --plan 0", 2, "--plan 0: at least 1"),
     ("report --trace /none", 1, "--trace /none: No such file"),
+    ("report --trace-rows /none", 1, "--trace-rows /none: no record none: --trace"),
     (f"report --tune {PASSWD}", 1, f"--tune {PASSWD}: not JSON"),
     ("report --build /none", 1, "/none/results: steady-lab run"),
     ("search --replay x", 1, "--replay x: search"),

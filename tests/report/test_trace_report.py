@@ -144,6 +144,14 @@ def test_causes_are_shown_in_the_words_of_the_record(work: Path, document: dict[
     assert "12.0 us as told; 3.0 us too" in [row[-1] for row in section.tables[2].body]
 
 
+def test_the_longest_have_the_same_numbers_in_plot_and_table(record: Path) -> None:
+    (section,) = read_trace_sections([record])
+    plotted = json.loads(section.worst_json or "")["traces"][-1]["text"]
+    numbers = [f"{n}." for n in range(1, len(plotted) + 1)]
+    assert [text.removeprefix("<b>").split()[0] for text in plotted] == numbers
+    assert [row[0].split()[0] for row in section.tables[2].body] == numbers
+
+
 def test_an_unknown_cause_is_said_to_be_unknown() -> None:
     worst = {"causes": [], "largest": {"ns": 1_500, "span": "post"}}
     assert cause_texts(worst) == ["cause unknown, 1.50 µs in post"]

@@ -37,6 +37,15 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="also show these records of `steady trace --json`",
     )
     parser.add_argument(
+        "--trace-rows",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="ROWS.csv",
+        help="add maps of latency to the records of --trace with the same names, from what "
+        "`steady trace --csv` or `--json-lines` wrote of each I/O",
+    )
+    parser.add_argument(
         "--tune",
         type=Path,
         nargs="+",
@@ -57,7 +66,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _run(args: argparse.Namespace) -> int:
     results = args.build / "results"
-    traces = read_trace_sections(args.trace)
+    traces = read_trace_sections(args.trace, args.trace_rows)
     tunes = read_tune_sections(args.tune)
     measured = read_bench_sections(args.bench)
     # Given files can be shown without any figure.

@@ -64,8 +64,8 @@ def spans_plot(groups: list[dict[str, Any]]) -> dict[str, Any]:
 def worst_plot(worst: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the longest I/Os, each with its cause."""
     unit_ns, unit = time_unit([each["total_ns"] for each in worst])
-    labels = [_worst_text(each, "; ") for each in worst]
-    lines = [_worst_text(each, "<br>") for each in worst]
+    labels = [_worst_text(n, each, "; ") for n, each in enumerate(worst, 1)]
+    lines = [_worst_text(n, each, "<br>") for n, each in enumerate(worst, 1)]
     traces = []
     for name in SPANS:
         times_ns = [each["spans"][f"{name}_ns"] for each in worst]
@@ -82,9 +82,9 @@ def worst_plot(worst: list[dict[str, Any]]) -> dict[str, Any]:
     return _plot(traces, [_panel("", f"Time ({unit})", len(worst))], len(worst))
 
 
-def _worst_text(worst: dict[str, Any], between: str) -> str:
+def _worst_text(number: int, worst: dict[str, Any], between: str) -> str:
     causes = between.join(escape(text) for text in cause_texts(worst))
-    return f"<b>{escape(worst_label(worst))}</b> {time_text(worst['total_ns'])}: {causes}"
+    return f"<b>{number}. {escape(worst_label(worst))}</b> {time_text(worst['total_ns'])}: {causes}"
 
 
 def _plot(traces: list[dict[str, Any]], panels: list[dict[str, Any]], rows: int) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A record of `steady trace` as a section of the report: bars, the worst I/Os, tables."""
+"""A record of `steady trace` as a section of the report: bars, the worst I/Os, maps, tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from steady_lab.errors import LabError
 from steady_lab.figures.table import TextTable
 from steady_lab.pages.given_files import read_given, refuse_same_names
 from steady_lab.pages.page_data import Download, data_link, script_json
+from steady_lab.pages.trace_maps import TraceMaps, refuse_other_trace, trace_maps
 from steady_lab.pages.trace_plot import SPANS, shown_groups, shown_worst, spans_plot, worst_plot
+from steady_lab.pages.trace_rows import OPTION, TracedIo, read_traced_ios
 from steady_lab.pages.trace_words import cause_texts, group_label, time_text, worst_label
 
 SCHEMA = "steadyio.trace/1"
@@ -31,27 +33,42 @@ class TraceSection:
     spans_json: str
     hidden_groups: int
     worst_json: str | None
+    maps: TraceMaps
     tables: list[TextTable]  # columns called "span" and "why" hold words
     provenance: dict[str, str]
     download: Download
 
 
-def read_trace_sections(paths: Sequence[Path]) -> list[TraceSection]:
-    """Return a section per record; raises LabError for one that cannot be read or shown."""
-    sections = [_read(path) for path in paths]
-    refuse_same_names("--trace", [section.name for section in sections], "records")
+def read_trace_sections(paths: Sequence[Path], rows: Sequence[Path] = ()) -> list[TraceSection]:
+    """Return a section per record, with the maps of the file of rows that has its name.
+
+    Raises LabError for a file that cannot be read or shown.
+    """
+    rows_of = {path.stem: path for path in rows}
+    refuse_same_names(OPTION, [path.stem for path in rows], "files")
+    names = [path.stem for path in paths]
+    for name, path in rows_of.items():
+        if name not in names:
+            raise LabError(f"{OPTION} {path}: no record is called {name}: give it with --trace")
+    sections = [_read(path, rows_of.get(path.stem)) for path in paths]
+    refuse_same_names("--trace", names, "records")
     return sections
 
 
-def _read(path: Path) -> TraceSection:
+def _read(path: Path, rows: Path | None) -> TraceSection:
     document, content = read_given("--trace", path, SCHEMA, "steady trace --json FILE…")
+    ios = read_traced_ios(rows) if rows else []
     try:
-        return make_trace_section(path.stem, document, content)
+        if rows:
+            refuse_other_trace(rows, ios, shown_worst(document))
+        return make_trace_section(path.stem, document, content, ios)
     except (KeyError, TypeError) as error:
         raise LabError(f"--trace {path}: not a complete {SCHEMA} record: {error}") from error
 
 
-def make_trace_section(name: str, document: dict[str, Any], content: bytes) -> TraceSection:
+def make_trace_section(
+    name: str, document: dict[str, Any], content: bytes, ios: Sequence[TracedIo]
+) -> TraceSection:
     """Return a record's part of the page; raises KeyError or TypeError without it."""
     groups, worst = shown_groups(document), shown_worst(document)
     all_groups = document["ios"] + document["requests"]
@@ -65,6 +82,7 @@ def make_trace_section(name: str, document: dict[str, Any], content: bytes) -> T
         spans_json=script_json(spans_plot(groups)),
         hidden_groups=len(all_groups) - len(groups),
         worst_json=script_json(worst_plot(worst)) if worst else None,
+        maps=trace_maps(ios, worst),
         tables=[table for table in tables if table.body],
         provenance=_provenance(document),
         download=Download(f"{name}.json", data_link("application/json", content)),
@@ -117,10 +135,10 @@ def _spans_table(groups: list[dict[str, Any]]) -> TextTable:
 def _worst_table(worst: list[dict[str, Any]]) -> TextTable:
     header = ["", "whole", *SPANS, "requests", "why"]
     body = [
-        [worst_label(each), time_text(each["total_ns"])]
+        [f"{n}. {worst_label(each)}", time_text(each["total_ns"])]
         + [_span_text(each, name) for name in SPANS]
         + [str(each["requests"]), "; ".join(cause_texts(each))]
-        for each in worst
+        for n, each in enumerate(worst, 1)
     ]
     return TextTable("The longest", header, body)
 

@@ -18,6 +18,12 @@ def time_text(ns: float) -> str:
     return f"{ns:.0f} ns"
 
 
+def round_time_text(ns: float) -> str:
+    """Return a time that is round, such as a step of an axis, without zeros behind it."""
+    unit_ns, unit = next((unit for unit in TIMES if ns >= unit[0]), (1, "ns"))
+    return f"{ns / unit_ns:g} {unit}"
+
+
 def size_text(size_bytes: int) -> str:
     """Return a size in the largest unit of which it is a half or more steps."""
     for unit_bytes, unit in SIZES:
