@@ -34,3 +34,5 @@ echo 128 >"$disk/size"
 echo 1 >"$disk/power"
 ends_with 3 /dev/nullb0 --quick --write /dev/nullb0 --blank --out null.toml
 ends_with 3 --verdict null.toml --rate 1
+echo 0 >"$disk/power"
+rmdir "$disk"

@@ -10,8 +10,6 @@ use std::time::Instant;
 use steadyio_core::memory::{AlignedBuffer, MemoryError};
 use steadyio_core::random::draw;
 
-use crate::verify::Keeps;
-
 /// Why a probe ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
@@ -50,6 +48,15 @@ pub trait Writes {
 
     /// Makes durable what was written; the time in ns.
     fn timed_flush(&mut self) -> Result<u64, ProbeError>;
+}
+
+/// Takes data and gives them back; a counterfeit card does not.
+pub trait Keeps {
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), ProbeError>;
+
+    fn read(&mut self, offset: u64, data: &mut [u8]) -> Result<(), ProbeError>;
+
+    fn flush(&mut self) -> Result<(), ProbeError>;
 }
 
 /// A device or file, open.

@@ -11,7 +11,7 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_core::memory::AlignedBuffer;
 use steadyio_core::random::draw;
 
-use crate::place::{KIB_MAX, ProbeError};
+use crate::place::{KIB_MAX, Keeps, ProbeError};
 
 /// Compared at a time.
 pub const BLOCK_BYTES: u64 = 4_096;
@@ -20,15 +20,6 @@ const WORD_BYTES: usize = 8;
 const WORDS: u64 = BLOCK_BYTES / WORD_BYTES as u64;
 /// Of one command.
 const PART_BYTES: u64 = KIB_MAX << 10;
-
-/// Keeps what is written to it, or should.
-pub trait Keeps {
-    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), ProbeError>;
-
-    fn read(&mut self, offset: u64, data: &mut [u8]) -> Result<(), ProbeError>;
-
-    fn flush(&mut self) -> Result<(), ProbeError>;
-}
 
 /// The contents of all blocks in one run.
 #[derive(Debug, Clone, Copy)]

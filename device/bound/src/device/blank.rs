@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use steadyio_core::range::bounded;
 
-use super::spec::LONGEST_NS;
+use super::limits::LONGEST_NS;
 use crate::fault::{Fault, fault};
 
 /// Of a card's contents: 1 PiB.

@@ -7,6 +7,7 @@
 
 mod blank;
 mod checks;
+mod limits;
 mod spec;
 mod times;
 

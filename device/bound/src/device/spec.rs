@@ -6,12 +6,10 @@ use serde::de::Deserializer;
 use steadyio_core::range::bounded;
 
 use super::blank::{Deleting, Full, Verified};
+use super::limits::LONGEST_NS;
 
 /// The supported schemas: that of the lab's devices, and that of `steady probe`.
 pub const DEVICE_SCHEMAS: [&str; 2] = ["steadyio.device/1", "steadyio.profile/1"];
-/// The limit of a time. An SD card may pause for seconds, and Linux waits for up to two minutes for
-/// an eMMC that does background operations.
-pub(super) const LONGEST_NS: u64 = 600_000_000_000;
 /// A day: a slow state that comes more rarely is not found by a probe of 12 h.
 const PERIOD_US_MAX: u64 = 86_400_000_000;
 const UNITS_MAX: u64 = 16;

@@ -13,7 +13,7 @@ use steadyio_probe::place::{Place, ProbeError, Way};
 use steadyio_probe::profile::Full;
 use steadyio_probe::verify::{BLOCK_BYTES, Pattern, Verified, fill, read_back};
 
-use super::text::of_verified;
+use super::blank_text::of_verified;
 use crate::progress::Pace;
 
 /// Half of the filled part must be large enough for a probe.

@@ -5,6 +5,7 @@
 //! progress and words. [`comparing`] and [`verdict`] measure nothing.
 
 mod blank;
+mod blank_text;
 mod comparing;
 mod measuring;
 mod target;

@@ -9,8 +9,9 @@ use steadyio_probe::claims::Claims;
 use steadyio_probe::profile::{Profile, Seen};
 use steadyio_probe::verdict::{Answer, Verdict, verdict};
 
+use super::blank_text::of_blank;
 use super::comparing::read;
-use super::text::{of_blank, of_seen};
+use super::text::of_seen;
 use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::table::align;

@@ -3,8 +3,9 @@
 
 use proptest::prelude::*;
 use steadyio_core::interrupt::Interrupt;
+use steadyio_probe::place::Keeps;
 use steadyio_probe::place::ProbeError;
-use steadyio_probe::verify::{Keeps, Pattern, Verified, fill, read_back};
+use steadyio_probe::verify::{Pattern, Verified, fill, read_back};
 
 const SECTOR: usize = 512;
 
