@@ -31,7 +31,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 ALLOWED = HERE / "findings.tsv"
 STRICT = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "help/")
-CODE = (".rs", ".c", ".h", ".py", ".sh")
+CODE = (".rs", ".c", ".h", ".cpp", ".hpp", ".py", ".sh")
 # Whose string literals are messages. In tests they are inputs, mostly.
 WITH_MESSAGES = ("device/", "kernel/", "lab/", "scripts/")
 # A line of a list in a help text; the text of a long name is on the next line.

@@ -10,6 +10,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+LIKE_C = (".rs", ".c", ".h", ".cpp", ".hpp")
 # A literal with fewer words is a name or a value.
 WORDS_MIN = 3
 C_TOKEN = re.compile(
@@ -43,7 +44,7 @@ def parts_of(path: str, text: str, *, messages: bool) -> Iterator[Part]:
     if path.endswith(".py"):
         found = _python(text)
     else:
-        found = _tokens(C_TOKEN if path.endswith((".rs", ".c", ".h")) else SHELL_TOKEN, text)
+        found = _tokens(C_TOKEN if path.endswith(LIKE_C) else SHELL_TOKEN, text)
     comments: list[Part] = []
     literals: list[Part] = []
     for kind, part in found:
