@@ -16,6 +16,7 @@ FILES = {
     "packaging/debian/changelog": "steadyio (1.2.3) unstable; urgency=medium\n",
     "packaging/buildroot/package/k2/k2.mk": "K2_VERSION = 1.2.3\n",
     "packaging/buildroot/package/steadyio/steadyio.mk": "STEADYIO_VERSION = 1.2.3\n",
+    "integrations/rosbag2/package.xml": "  <version>1.2.3</version>\n",
     "CHANGELOG.md": "# Changelog\n\n## 1.2.3\n\n## 1.2.2\n",
 }
 

@@ -33,7 +33,7 @@ ALLOWED = HERE / "findings.tsv"
 STRICT = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "help/")
 CODE = (".rs", ".c", ".h", ".cpp", ".hpp", ".py", ".sh")
 # Whose string literals are messages. In tests they are inputs, mostly.
-WITH_MESSAGES = ("device/", "kernel/", "lab/", "scripts/")
+WITH_MESSAGES = ("device/", "integrations/", "kernel/", "lab/", "scripts/")
 # A line of a list in a help text; the text of a long name is on the next line.
 ENTRY = re.compile(r" {2,6}(?P<name>-\S.*?|[A-Z_]{2,}|[a-z][a-z0-9-]*)(?:$| {2,})")
 
