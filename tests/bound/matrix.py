@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The table in docs/reference/steady-probe.md: by how much a probe of each emulated card is wrong.
+r"""The table in docs/reference/steady-probe.md: by how much a probe of each emulated card is wrong.
 
-  build/venv/bin/python tests/bound/matrix.py [--cell TEXT] [CARD...]
+  PYTHONPATH=tests STEADY_RELEASES="6.1 6.12" \
+      build/venv/bin/python tests/bound/matrix.py [--cell TEXT] [CARD...]
 
 Probes each CARD, all without names, in the columns whose names have TEXT, such as "raw 6.12".
-Writes what it finds into the page, where other cells stay.
+Writes what it finds into the page, where other cells stay. The releases are named so that 6.12 runs
+its base kernel: with the debug kernel, a raw card does not fit the guest's memory.
 """
 
 from __future__ import annotations
