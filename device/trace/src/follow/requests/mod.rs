@@ -159,8 +159,8 @@ impl Requests {
     fn begin_inserted(&mut self, extent: &Extent, bios: &mut Bios, sink: &mut Sink) -> Slot {
         let mut alike = self.open.table.waiting(extent, |open| open.inserted);
         let slot = self.begin(extent, bios, sink);
-        // It may have grown over them, unseen.
-        alike.retain(|slot| self.open.table.all.contains(*slot));
+        // It may have grown over them, unseen, and have the slot of one of them.
+        alike.retain(|other| *other != slot && self.open.table.all.contains(*other));
         if !alike.is_empty() {
             alike.push(slot);
             self.open.suspect_all(&alike);

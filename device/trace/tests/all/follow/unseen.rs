@@ -91,6 +91,20 @@ fn a_request_that_grew_by_what_was_not_seen_leaves_its_place() {
 }
 
 #[test]
+fn a_request_that_grew_over_inserted_ones_is_no_second_one_there() {
+    let (low, high, both) = (extent("W", 64, 8), extent("W", 72, 8), extent("W", 64, 16));
+    for inserted in [&[low][..], &[low, high][..]] {
+        let mut script = Script::new();
+        script.at(10).by(1).block('Q', low).block('Q', high);
+        inserted.iter().for_each(|of| _ = script.block('G', *of).block('I', *of));
+        script.at(12).block('I', both).block('D', both).by(0).at(20).block('C', both);
+        let trace = script.follow();
+        assert_eq!((trace.account.matched, counted(&trace)), (1, 1), "{:#?}", trace.account);
+        assert_eq!((trace.requests[0].sector, trace.requests[0].bytes), (64, 8192));
+    }
+}
+
+#[test]
 fn where_merges_have_events_no_request_grows_without_one() {
     let (low, high, both) = (extent("W", 64, 8), extent("W", 72, 8), extent("W", 64, 16));
     let mut script = write_that_grows(&[low, high], both);
